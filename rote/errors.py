@@ -80,14 +80,14 @@ class MoveWarning(UserWarning):
     """An operand moves to another layout although no call asked for it; the text gives the plan and its bytes.
 
     >>> import numpy as np, rote, warnings
-    >>> from rote.functions.moves import moved
     >>> def program(comm):
-    ...     x = rote.DistTensor.from_global(np.arange(4.0), "block[(0)]", comm)
-    ...     return str(moved(x, "[(0)]", "sort").layout)
+    ...     x = rote.DistTensor.zeros((2, 3), "block[(0),()]", comm=comm)
+    ...     y = rote.DistTensor.zeros((2, 3), "block[(),(0)]", comm=comm)
+    ...     return str((x + y).layout)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     print(rote.run(program, ranks=2)[0])
-    [(0)]
+    block[(0),()]
     >>> [warning.category.__name__ for warning in caught]
     ['MoveWarning']
     """
@@ -96,8 +96,9 @@ class MoveWarning(UserWarning):
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with the noun that it counts, in singular or plural.
 
-    >>> counted(1, "rank"), counted(0, "rank"), counted(2, "index", "indices")
-    ('1 rank', '0 ranks', '2 indices')
+    >>> import rote
+    >>> rote.errors.counted(1, "rank"), rote.errors.counted(2, "index", "indices")
+    ('1 rank', '2 indices')
     """
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
@@ -112,7 +113,8 @@ def deprecated(name: str, instead: str) -> Callable[[Callable[P, R]], Callable[P
     Returns:
         A decorator; the function does what it did, after a DeprecationWarning.
 
-    >>> @deprecated("rote.plus", "the operator +")
+    >>> import warnings, rote
+    >>> @rote.errors.deprecated("rote.plus", "the operator +")
     ... def plus(a, b):
     ...     return a + b
     >>> with warnings.catch_warnings(record=True) as caught:

@@ -43,8 +43,8 @@ class Prediction:
         tasks: what ranks do; its `name`, and the `grid` and `layouts` of what is planned.
         machine: the machine.
 
-    >>> from .compiler.compile import compile
-    >>> prediction = predict(compile("block[(0)] -> [()]", shape=4096, grid=4))
+    >>> import rote
+    >>> prediction = rote.predict(rote.compile("block[(0)] -> [()]", shape=4096, grid=4))
     >>> prediction.limit, prediction.fits, prediction.peak_bytes
     ('software', True, 81920)
     """
@@ -139,8 +139,8 @@ class Prediction:
     def as_dict(self) -> dict[str, Any]:
         """The figures by name, as values of JSON.
 
-        >>> from .compiler.compile import compile
-        >>> predict(compile("block[(0)] -> [()]", shape=4096, grid=4)).as_dict()["peak_bytes"]
+        >>> import rote
+        >>> rote.predict(rote.compile("block[(0)] -> [()]", shape=4096, grid=4)).as_dict()["peak_bytes"]
         81920
         """
         names = "placement seconds range parts limit peak_bytes node_bytes memory_bytes node_hours core_hours"
@@ -190,7 +190,7 @@ def predict(planned: Planned, machine: Machine | str | None = None) -> Predictio
 
     >>> import rote
     >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16")
-    >>> print(predict(plan))
+    >>> print(rote.predict(plan))
     default machine, grid 4
     block[(0),()] -> block[(),(0)] of (64, 64) complex128: about 20 us
       software   10 us   50 %

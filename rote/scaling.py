@@ -25,7 +25,18 @@ _RECORD = (
 
 
 class ScalingRow(NamedTuple):
-    """A number of ranks: the best of each family that can run, in the order of preference, and why others cannot."""
+    """A number of ranks: the best of each family that can run, in the order of preference, and why others cannot.
+
+    Attributes:
+        ranks: the number of ranks.
+        best: for each family that can run, its prediction; the fastest family first.
+        none: for each other family, the reason.
+
+    >>> import rote
+    >>> row = rote.fft.scaling((64, 64, 64), [4]).rows[0]
+    >>> row.ranks, row.taken, row.none["ragged"]
+    (4, 'slab', 'it moves more, and another family gives each rank its part')
+    """
 
     ranks: int
     best: dict[str, Prediction]

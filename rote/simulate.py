@@ -3,12 +3,11 @@
 A plan of a move takes one list of blocks and runs here. A contraction takes one list for each operand, and runs itself
 by `Contraction.simulated`: this module knows moves alone.
 
->>> import numpy as np
->>> from rote.compiler.compile import compile
->>> plan = compile("block[(0),()] -> [(),(0)]", shape=(4, 6), grid=3)
+>>> import numpy as np, rote
+>>> plan = rote.compile("block[(0),()] -> [(),(0)]", shape=(4, 6), grid=3)
 >>> array = np.arange(24).reshape(4, 6)
->>> blocks = run(plan, scatter(array, plan.source))
->>> [block.shape for block in blocks], np.array_equal(gather(blocks, plan.target), array)
+>>> blocks = rote.simulate.run(plan, rote.simulate.scatter(array, plan.source))
+>>> [block.shape for block in blocks], np.array_equal(rote.simulate.gather(blocks, plan.target), array)
 ([(4, 2), (4, 2), (4, 2)], True)
 """
 
@@ -58,8 +57,9 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
         LayoutError: the array has another shape than the distribution.
         TypeError: the array has a mask.
 
-    >>> from rote.layout.layout import parse
-    >>> [block.tolist() for block in scatter([1, 2, 3, 4, 5], parse("[(0)]").on(5, 2))]
+    >>> import rote
+    >>> blocks = rote.simulate.scatter([1, 2, 3, 4, 5], rote.parse("[(0)]").on(5, 2))
+    >>> [block.tolist() for block in blocks]
     [[1, 3, 5], [2, 4]]
     """
     whole = as_array(array)
@@ -89,14 +89,14 @@ def run(plan: Plan | Simulated, blocks: Sequence[Any]) -> list[Array]:
         LayoutError: a block has another shape than its rank's in the plan's source, or a contraction's another dtype;
             a contraction has another number of operands.
 
-    >>> from rote.compiler.compile import compile
-    >>> plan = compile("block[(0)] -> [(0)]", shape=5, grid=2)
-    >>> [block.tolist() for block in run(plan, [np.array([1, 2, 3]), np.array([4, 5])])]
+    >>> import numpy as np, rote
+    >>> plan = rote.compile("block[(0)] -> [(0)]", shape=5, grid=2)
+    >>> [block.tolist() for block in rote.simulate.run(plan, [np.array([1, 2, 3]), np.array([4, 5])])]
     [[1, 3, 5], [2, 4]]
 
-    >>> from rote.functions.contraction.compile import compile_einsum
-    >>> dot = compile_einsum("i,i->", [(3,), (3,)], ["block[(0)]"] * 2, grid=2, dtype="i8")
-    >>> [int(block) for block in run(dot, [scatter([1, 2, 3], dist) for dist in dot.operands])]
+    >>> dot = rote.compile_einsum("i,i->", [(3,), (3,)], ["block[(0)]"] * 2, grid=2, dtype="i8")
+    >>> operands = [rote.simulate.scatter([1, 2, 3], dist) for dist in dot.operands]
+    >>> [int(block) for block in rote.simulate.run(dot, operands)]
     [14, 14]
     """
     if not isinstance(plan, Plan):
@@ -122,8 +122,8 @@ def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     Raises:
         LayoutError: a block has another shape than its rank's.
 
-    >>> from rote.layout.layout import parse
-    >>> gather([np.array([1, 3, 5]), np.array([2, 4])], parse("[(0)]").on(5, 2))
+    >>> import numpy as np, rote
+    >>> rote.simulate.gather([np.array([1, 3, 5]), np.array([2, 4])], rote.parse("[(0)]").on(5, 2))
     array([1, 2, 3, 4, 5])
     """
     check_blocks(blocks, dist)

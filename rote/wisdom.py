@@ -14,8 +14,9 @@ The environment variable ROTE_WISDOM names another folder; if it is empty, nothi
 FFTW estimates its plans, so that they are the same on every rank and in every run; its own wisdom is not used. If
 ROTE_WISDOM is empty, transforms with tune="model" time nothing, and their bits are the same in every run.
 
->>> seen = key({"what": "walk", "shape": (64, 64), "grid": [2]})
->>> seen.facts["shape"], seen == key({"grid": (2,), "what": "walk", "shape": [64, 64]})
+>>> from rote import wisdom
+>>> seen = wisdom.key({"what": "walk", "shape": (64, 64), "grid": [2]})
+>>> seen.facts["shape"], seen == wisdom.key({"grid": (2,), "what": "walk", "shape": [64, 64]})
 ([64, 64], True)
 """
 
@@ -53,7 +54,8 @@ class Key:
     Attributes:
         text: the whole key, as canonical JSON.
 
-    >>> key({"what": "walk", "grid": (2,)}).facts, len(key({}).name)
+    >>> from rote import wisdom
+    >>> wisdom.key({"what": "walk", "grid": (2,)}).facts, len(wisdom.key({}).name)
     ({'grid': [2], 'what': 'walk'}, 32)
     """
 
@@ -90,7 +92,8 @@ class Record:
         key: what it was measured on.
         text: the decision, as canonical JSON.
 
-    >>> Record(key({"what": "walk"}), '["slab",4]').decision
+    >>> from rote import wisdom
+    >>> wisdom.Record(wisdom.key({"what": "walk"}), '["slab",4]').decision
     ['slab', 4]
     """
 
@@ -117,7 +120,8 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
     Raises:
         TypeError, ValueError: a fact is not a JSON value.
 
-    >>> key({"what": "walk", "grid": (2,)}) == key({"grid": [2], "what": "walk"})
+    >>> from rote import wisdom
+    >>> wisdom.key({"what": "walk", "grid": (2,)}) == wisdom.key({"grid": [2], "what": "walk"})
     True
     """
     # All cores count, not only those that a launcher gives to a rank.
@@ -129,13 +133,16 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
 class WisdomWarning(UserWarning):
     """A file of wisdom is damaged, or is not wisdom, and is ignored.
 
-    >>> remember(key({"what": "example"}), "slab")
+    >>> import warnings
+    >>> from rote import wisdom
+    >>> key = wisdom.key({"what": "example"})
+    >>> wisdom.remember(key, "slab")
     True
-    >>> Path(folder(), f"{key({'what': 'example'}).name}.json").write_text("damaged")
+    >>> (wisdom.folder() / f"{key.name}.json").write_text("damaged")
     7
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     recall(key({"what": "example"}))
+    ...     wisdom.recall(key)
     >>> [warning.category.__name__ for warning in caught]
     ['WisdomWarning']
     """
@@ -152,9 +159,11 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     Returns:
         The JSON value, or the result of `read`.
 
-    >>> remember(key({"what": "example"}), ["slab", 4])
+    >>> from rote import wisdom
+    >>> key = wisdom.key({"what": "example"})
+    >>> wisdom.remember(key, ["slab", 4])
     True
-    >>> recall(key({"what": "example"})), recall(key({"what": "example"}), tuple)
+    >>> wisdom.recall(key), wisdom.recall(key, tuple)
     (['slab', 4], ('slab', 4))
     """
     directory = folder()
@@ -182,9 +191,11 @@ def remember(key: Key, decision: Any) -> bool:
     Raises:
         TypeError, ValueError: the decision is not a JSON value.
 
-    >>> remember(key({"what": "example"}), "slab"), remember(key({"what": "example"}), "pencil")
+    >>> from rote import wisdom
+    >>> key = wisdom.key({"what": "example"})
+    >>> wisdom.remember(key, "slab"), wisdom.remember(key, "pencil")
     (True, True)
-    >>> recall(key({"what": "example"}))
+    >>> wisdom.recall(key)
     'pencil'
     """
     return _keep(Record(key, canonical(decision)))
@@ -193,7 +204,8 @@ def remember(key: Key, decision: Any) -> bool:
 def kept() -> bool:
     """Whether there may be any decisions; False if the folder is empty, or there is none.
 
-    >>> remember(key({"what": "example"}), "slab"), kept()
+    >>> from rote import wisdom
+    >>> wisdom.remember(wisdom.key({"what": "example"}), "slab"), wisdom.kept()
     (True, True)
     """
     directory = folder()
@@ -206,9 +218,10 @@ def kept() -> bool:
 def records() -> tuple[Record, ...]:
     """All decisions with their keys, for every machine and version, sorted as text.
 
-    >>> remember(key({"what": "example"}), "slab")
+    >>> from rote import wisdom
+    >>> wisdom.remember(wisdom.key({"what": "example"}), "slab")
     True
-    >>> [record.decision for record in records() if record.key.facts["what"] == "example"]
+    >>> [record.decision for record in wisdom.records() if record.key.facts["what"] == "example"]
     ['slab']
     """
     return tuple(sorted(filter(None, map(_read, _files(_DECISIONS))), key=str))
@@ -228,9 +241,10 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
     Raises:
         RoteError: neither argument is given, or both are.
 
-    >>> remember(key({"what": "example"}), "slab")
+    >>> from rote import wisdom
+    >>> wisdom.remember(wisdom.key({"what": "example"}), "slab")
     True
-    >>> len(forget("what=example")), len(forget("what=example"))
+    >>> len(wisdom.forget("what=example")), len(wisdom.forget("what=example"))
     (1, 0)
     """
     if bool(match) == all:
@@ -260,9 +274,10 @@ def export(path: str | os.PathLike[str]) -> int:
     Raises:
         OSError: the file cannot be written.
 
-    >>> remember(key({"what": "example"}), "slab")
+    >>> from rote import wisdom
+    >>> wisdom.remember(wisdom.key({"what": "example"}), "slab")
     True
-    >>> export("wisdom.json") == len(records()) == include("wisdom.json")
+    >>> wisdom.export("wisdom.json") == len(wisdom.records()) == wisdom.include("wisdom.json")
     True
     """
     entries = [as_json(record) for record in records()]
@@ -280,9 +295,11 @@ def include(path: str | os.PathLike[str]) -> int:
         OSError: the file cannot be read.
         RoteError: `export` did not write the file; then nothing of it is kept.
 
+    >>> from rote import wisdom
+    >>> from pathlib import Path
     >>> Path("empty.json").write_text("{}")
     2
-    >>> include("empty.json")
+    >>> wisdom.include("empty.json")
     Traceback (most recent call last):
     rote.RoteError: empty.json holds no wisdom: it has no 'rote wisdom': 1
     give what rote wisdom export wrote
@@ -298,7 +315,8 @@ def include(path: str | os.PathLike[str]) -> int:
 def folder() -> Path | None:
     """The folder of the decisions, which need not exist; None if nothing is kept.
 
-    >>> folder().name
+    >>> from rote import wisdom
+    >>> wisdom.folder().name
     'wisdom'
     """
     named = os.environ.get("ROTE_WISDOM")

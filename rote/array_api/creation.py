@@ -245,7 +245,7 @@ def from_dlpack(x: Any, /, *, copy: bool | None = None, **where: Unpack[Where]) 
     Raises:
         TypeError: `x` has no `__dlpack__`, as numbers and lists have none.
 
-    >>> import rote.array_api as xp
+    >>> import numpy as np, rote.array_api as xp
     >>> xp.from_dlpack(np.arange(3)).to_global()
     array([0, 1, 2])
     """

@@ -93,7 +93,8 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, **
     Raises:
         LayoutError: there are no points, or their distance is 0.
 
-    >>> fftfreq(4, d=0.5).to_global()
+    >>> import rote.array_api as xp
+    >>> xp.fft.fftfreq(4, d=0.5).to_global()
     array([ 0. ,  0.5, -1. , -0.5])
     """
     return _frequencies(n, n, d, dtype, where)
@@ -106,7 +107,8 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, *
     Raises:
         LayoutError: there are no points, or their distance is 0.
 
-    >>> rfftfreq(4).to_global()
+    >>> import rote.array_api as xp
+    >>> xp.fft.rfftfreq(4).to_global()
     array([0.  , 0.25, 0.5 ])
     """
     return _frequencies(n, n // 2 + 1, d, dtype, where)

@@ -61,11 +61,14 @@ def compile(
     Source: the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), extended to several modes at once
     and to all kinds; the statements before and after of Popovici et al. (2019, section 3.1.3).
 
-    >>> compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
+    >>> import rote
+    >>> rote.compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
-    >>> [compile(f"[(0),()] -> {b}", shape=(4, 6), grid=2).steps[0].kind for b in ("[(),()]", "[(),()]|(0)")]
+    >>> texts = ("[(0),()] -> [(),()]", "[(0),()] -> [(),()]|(0)")
+    >>> [rote.compile(text, shape=(4, 6), grid=2).steps[0].kind for text in texts]
     ['allgather', 'gather']
-    >>> [compile("[(0),()] -> [(),(0)]", shape=(4, 6), grid=2, wire=wire).cost.bytes for wire in (None, "f4")]
+    >>> swap = "[(0),()] -> [(),(0)]"
+    >>> [rote.compile(swap, shape=(4, 6), grid=2, wire=wire).cost.bytes for wire in (None, "f4")]
     [48, 24]
     """
 
@@ -91,7 +94,8 @@ def tradeoff(
     If their `optimality` is "optimal", these are all such plans; if it is "best found", the search had to stop.
     Arguments and errors are those of `compile`.
 
-    >>> plans = tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))
+    >>> import rote
+    >>> plans = rote.tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))
     >>> [[step.kind for step in plan.steps] for plan in plans]
     [['allreduce', 'allgather'], ['reduce_scatter', 'allgather']]
     """
@@ -215,9 +219,10 @@ def expect(
         PlanError: `steps` names a kind that does not exist.
         TypeError: `plan` is neither a plan nor a contraction.
 
-    >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
-    >>> expect(plan, steps=("alltoall",), max_bytes=plan.lower_bound)
-    >>> expect(plan, steps=("allgather", "slice"), max_messages=1, max_bytes=40)
+    >>> import rote
+    >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
+    >>> rote.expect(plan, steps=("alltoall",), max_bytes=plan.lower_bound)
+    >>> rote.expect(plan, steps=("allgather", "slice"), max_messages=1, max_bytes=40)
     Traceback (most recent call last):
     AssertionError: the plan is not as expected
       steps: allgather, slice expected, but it has alltoall

@@ -49,8 +49,8 @@ class Cost:
             rounded to travel, the buffers need only half of the bytes that are counted. Reductions of floats by MPI
             ranks of one node need up to 1 MiB more, in which they meet in rank order.
 
-    >>> from rote.compiler.compile import compile
-    >>> cost = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost
+    >>> import rote
+    >>> cost = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost
     >>> cost.bytes, cost.messages, cost.peak_bytes
     (48, 1, 288)
     """

@@ -205,8 +205,8 @@ class Digits:
         plan: the plan that is carried out, which is for the padded tensor if there is padding.
         steps: for each step of this plan, its operations, or a table.
 
-    >>> from rote.compiler.compile import compile
-    >>> digits = compile("block[(0)] -> [()]", shape=7, grid=4).digits()
+    >>> import rote
+    >>> digits = rote.compile("block[(0)] -> [()]", shape=7, grid=4).digits()
     >>> digits.padding, [operation.kind for operation in digits.steps[0].operations]
     ((1,), ['gather'])
     """

@@ -68,8 +68,10 @@ class HaloPlan:
     Raises:
         LayoutError: a block is not a box of contiguous indices.
 
-    >>> from rote import parse
-    >>> plan = HaloPlan(parse("block[(0),()]").on((8, 4), 4), ((1, 1), (0, 0)), (False, False), np.dtype("f8"))
+    >>> import rote
+    >>> def program(comm):
+    ...     return rote.DistTensor.zeros((8, 4), "block[(0),()]", comm).halo_plan((1, 0))
+    >>> plan = rote.run(program, ranks=4)[0]
     >>> plan.shape(1), plan.cost.messages, plan.cost.bytes
     ((4, 4), 2, 64)
     >>> print(plan)

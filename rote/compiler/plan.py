@@ -62,14 +62,14 @@ class Plan:
         optimality: "optimal", or "best found" if the space was too large to search (either may be "within" a bound on
             memory), or "as given" by a text.
 
-    >>> from rote.compiler.compile import compile
-    >>> plan = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, dtype="f8")
+    >>> import rote
+    >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, dtype="f8")
     >>> print(plan)
     block[(0),()] -> block[(),(0)] of (6, 4) float64 on grid 2
       1. alltoall over 0: block[(0),()] -> block[(),(0)]
     >>> plan.cost.bytes, plan.cost.messages, plan.lower_bound
     (48, 1, 48)
-    >>> Plan.from_text(str(plan)) == Plan.from_json(plan.to_json()) == plan
+    >>> rote.Plan.from_text(str(plan)) == rote.Plan.from_json(plan.to_json()) == plan
     True
     """
 
@@ -99,8 +99,8 @@ class Plan:
     def tasks(self) -> Tasks:
         """The steps, as `rote.predict` sees them.
 
-        >>> from rote.compiler.compile import compile
-        >>> len(compile("block[(0)] -> [()]", shape=4, grid=2).tasks().every)
+        >>> import rote
+        >>> len(rote.compile("block[(0)] -> [()]", shape=4, grid=2).tasks().every)
         1
         """
         steps = transfers(self.steps, self.dtype.itemsize)
@@ -111,8 +111,9 @@ class Plan:
     def explain(self) -> str:
         """A table of the steps with their cost, the distance from the lower bound, and the runner-up.
 
-        >>> from rote.compiler.compile import compile
-        >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16").explain())
+        >>> import rote
+        >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16")
+        >>> print(plan.explain())
         block[(0),()] -> block[(),(0)]   (64, 64) complex128 on grid 4
           step  kind      over  layout         received  rounds      peak  rule
                                 block[(0),()]
@@ -156,8 +157,9 @@ class Plan:
         Raises:
             PlanError: there is no such kind of step.
 
-        >>> from rote.compiler.compile import compile
-        >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4).why_not("allgather"))
+        >>> import rote
+        >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4)
+        >>> print(plan.why_not("allgather"))
         allgather over 0, slice over 0
           about 31 us, 1.74 times as long: a rank receives 24.0 KiB (not 6.0 KiB), holds 88.0 KiB (not 28.0 KiB)
         """
@@ -190,8 +192,8 @@ class Plan:
         Raises:
             PlanError: a layout is rooted.
 
-        >>> from rote.compiler.compile import compile
-        >>> print(compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4).digits())
+        >>> import rote
+        >>> print(rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4).digits())
         block[(0),()] -> block[(),(0)] of (6, 6) on grid 4, padded to (8, 8)
           1. alltoall: exchange a for c (ranks 4 at 1)
              a | b, cd  ->  c | ab, d   a=4 b=2 c=4 d=2
@@ -202,8 +204,8 @@ class Plan:
     def plot(self) -> Any:
         """A figure of the layouts around each step and of the bytes sent between ranks (`rote.plot.plan`).
 
-        >>> from rote.compiler.compile import compile
-        >>> compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
+        >>> import rote
+        >>> rote.compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
         """
         return late("plot.figures:plan")(self, messages=True)
 
@@ -213,8 +215,8 @@ class Plan:
         The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
         Its size does not grow with the tensors.
 
-        >>> from rote.compiler.compile import compile
-        >>> page = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
+        >>> import rote
+        >>> page = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
         >>> page[:15], "Step 1 of 1: alltoall" in page
         ('<!DOCTYPE html>', True)
         """
@@ -229,15 +231,16 @@ class Plan:
         Raises:
             PlanError: the proof fails; the text names the step, the rank and the element.
 
-        >>> Plan.from_text("[(0)] -> [()] of (5,) float64 on grid 2\\n  1. allgather over 0: [(0)] -> [()]").verify()
+        >>> import rote
+        >>> rote.compile("[(0)] -> [()]", shape=5, grid=2).verify()
         """
         verify(self.source, self.target, self.steps, self.dtype, lambda: self.cost)
 
     def to_json(self) -> str:
         """The plan as JSON text, for `from_json`.
 
-        >>> from rote.compiler.compile import compile
-        >>> compile("block[(0)] -> [()]", shape=4, grid=2).to_json()[:30]
+        >>> import rote
+        >>> rote.compile("block[(0)] -> [()]", shape=4, grid=2).to_json()[:30]
         '{"shape": [4], "grid": [2], "t'
         """
 
@@ -263,9 +266,9 @@ class Plan:
             PlanError: the text is not a plan, or one of another version of Rote's, or its steps do not lead from the
                 source to the target.
 
-        >>> from rote.compiler.compile import compile
-        >>> plan = compile("block[(0)] -> [()]", shape=4, grid=2)
-        >>> Plan.from_json(plan.to_json()) == plan
+        >>> import rote
+        >>> plan = rote.compile("block[(0)] -> [()]", shape=4, grid=2)
+        >>> rote.Plan.from_json(plan.to_json()) == plan
         True
         """
         return read_json(text, "plan", _plan)
@@ -283,8 +286,9 @@ class Plan:
             NotationError: a layout in it is not in the language.
             LayoutError: a layout in it does not fit the shape or the grid.
 
+        >>> import rote
         >>> lines = ("[(0)] -> [()] of (5,) float64 on grid 2", "  1. allgather over 0: [(0)] -> [()]")
-        >>> Plan.from_text("\\n".join(lines)).cost.bytes
+        >>> rote.Plan.from_text("\\n".join(lines)).cost.bytes
         24
         """
         return Plan(*read_text(text), as_machine(machine))

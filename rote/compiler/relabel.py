@@ -52,7 +52,7 @@ class Relabelling:
     large mail goes by `alltoallv`.)
 
     >>> import numpy as np, rote
-    >>> r = relabel("block[(0),(1)] -> block[(1),(0)]", shape=(4, 6), grid=(2, 3))
+    >>> r = rote.relabel("block[(0),(1)] -> block[(1),(0)]", shape=(4, 6), grid=(2, 3))
     >>> array = np.arange(24.0).reshape(4, 6)
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(array, r.source.layout, comm, r.source.grid)
@@ -166,10 +166,11 @@ def relabel(
     Source: Kabić, Pintarelli, Kozhevnikov, VandeVondele, "COSTA: Communication-Optimal Shuffle and Transpose Algorithm
     with Process Relabeling", ISC 2021 (arXiv 2106.06601), for the assignment problem; their program exchanges pairs.
 
-    >>> print(relabel("block[(0,1)] -> block[(1,0)]", shape=8, grid=(2, 4)))
+    >>> import rote
+    >>> print(rote.relabel("block[(0,1)] -> block[(1,0)]", shape=8, grid=(2, 4)))
     block[(0,1)] -> block[(1,0)] of (8,) float64 on grid 2x4: 0 B travel, not 48 B
       ranks that play the target's ranks 0, 1, 2, …: 0, 2, 4, 6, 1, 3, 5, 7
-    >>> relabel("[(0),()] -> [(),(0)]", shape=(6, 6), grid=3).saved
+    >>> rote.relabel("[(0),()] -> [(),(0)]", shape=(6, 6), grid=3).saved
     0
     """
 

@@ -69,8 +69,8 @@ class Step:
             are not ascending ones of the grid before.
         TypeError: the grid modes are not integers.
 
-    >>> from rote.compiler.compile import compile
-    >>> step = compile("block[(0),(1)] -> block[(0),()]", shape=(6, 4), grid=(2, 2)).steps[0]
+    >>> import rote
+    >>> step = rote.compile("block[(0),(1)] -> block[(0),()]", shape=(6, 4), grid=(2, 2)).steps[0]
     >>> step.kind, step.grid_modes, str(step.after.layout)
     ('allgather', (1,), 'block[(0),()]')
     """
@@ -117,8 +117,8 @@ class Step:
     def sent(self, item: int) -> int:
         """The bytes in a message of an element that has `item` bytes.
 
-        >>> from rote.compiler.compile import compile
-        >>> step = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps[0]
+        >>> import rote
+        >>> step = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps[0]
         >>> step.sent(8)
         4
         """
@@ -127,8 +127,8 @@ class Step:
     def of_field(self, components: tuple[int, ...]) -> Step:
         """This step for all components of a field at once, which are whole modes in front.
 
-        >>> from rote.compiler.compile import compile
-        >>> step = compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).steps[0]
+        >>> import rote
+        >>> step = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).steps[0]
         >>> print(step.of_field((3,)))
         alltoall over 0: block[(),(0),()] -> block[(),(),(0)]
         """

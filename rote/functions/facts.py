@@ -51,7 +51,8 @@ def _dtype(value: Any) -> Any:
 def finfo(type: npt.DTypeLike | Distributed, /) -> FloatInfo:
     """The limits of a floating-point dtype, or of the parts of a complex one.
 
-    >>> finfo("f4").bits, finfo("c16").eps
+    >>> import rote.array_api as xp
+    >>> xp.finfo("f4").bits, xp.finfo("c16").eps
     (32, 2.220446049250313e-16)
     """
     info = np.finfo(_dtype(type))
@@ -63,7 +64,8 @@ def finfo(type: npt.DTypeLike | Distributed, /) -> FloatInfo:
 def iinfo(type: npt.DTypeLike | Distributed, /) -> IntegerInfo:
     """The limits of an integer dtype.
 
-    >>> iinfo("i1").min
+    >>> import rote.array_api as xp
+    >>> xp.iinfo("i1").min
     -128
     """
     info = np.iinfo(_dtype(type))
@@ -74,7 +76,8 @@ def iinfo(type: npt.DTypeLike | Distributed, /) -> IntegerInfo:
 def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     """Whether a dtype is of a kind, such as "real floating", or is a given dtype; of any of several in a tuple.
 
-    >>> isdtype("f4", ("integral", "real floating")), isdtype(np.dtype(bool), "numeric")
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.isdtype("f4", ("integral", "real floating")), xp.isdtype(np.dtype(bool), "numeric")
     (True, False)
     """
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -89,7 +92,8 @@ _KINDS = ("bool", "signed integer", "unsigned integer", "integral", "real floati
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype to which tensors, dtypes and Python's numbers are promoted together.
 
-    >>> result_type(np.dtype("f4"), 1)
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.result_type(np.dtype("f4"), 1)
     dtype('float32')
     """
     return np.result_type(*map(_dtype, arrays_and_dtypes))
@@ -99,7 +103,8 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
     """Whether a dtype, or the dtype of a tensor, can be cast to another.
 
-    >>> can_cast(np.dtype("f4"), np.dtype("f8"))
+    >>> import numpy as np, rote.array_api as xp
+    >>> xp.can_cast(np.dtype("f4"), np.dtype("f8"))
     True
     """
     return np.can_cast(_dtype(from_), _dtype(to), casting)

@@ -48,9 +48,9 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
         ValueError: the shapes do not fit each other. LayoutError: the tensors have several communicators.
         TypeError: an operand is not a tensor of numbers.
 
-    >>> from rote import DistTensor
-    >>> x = DistTensor.from_global([1, 2], "block[(0)]")
-    >>> concat([x, [3.5]]).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([1, 2], "block[(0)]")
+    >>> xp.concat([x, [3.5]]).to_global()
     array([1. , 2. , 3.5])
     """
     parts = _tensors(arrays, "concat")

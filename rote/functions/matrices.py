@@ -74,8 +74,9 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
 def det(x: Distributed, /) -> Any:
     """The determinants of square matrices, in the shape of their stack. Collective.
 
-    >>> import rote
-    >>> det(rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")
+    >>> xp.linalg.det(x).to_global()
     array([5.])
     """
     if is_split(x):
@@ -126,9 +127,9 @@ def solve(x1: Any, x2: Any, /) -> Any:
     Raises:
         LayoutError: sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
 
-    >>> import rote
+    >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([[2.0, 0.0], [0.0, 4.0]], "[(),()]")
-    >>> solve(x, rote.DistTensor.from_global([2.0, 2.0], "[()]")).to_global()
+    >>> xp.linalg.solve(x, rote.DistTensor.from_global([2.0, 2.0], "[()]")).to_global()
     array([1. , 0.5])
     """
     stack = stack_of("solve", x1)
@@ -335,8 +336,8 @@ def vector_norm(
             of elements that are not 0; any other number p for the p-th root of the sum of the p-th powers.
         exact: add squares or powers so that the sum has the same bits in any layout, on any number of ranks.
 
-    >>> import rote
-    >>> vector_norm(rote.DistTensor.from_global([3.0, 4.0], "block[(0)]")).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> xp.linalg.vector_norm(rote.DistTensor.from_global([3.0, 4.0], "block[(0)]")).to_global()
     array(5.)
     """
     modes = normal_axes(axis, len(x.distribution.shape))
@@ -443,8 +444,8 @@ def cond(x: Distributed, p: Any = None) -> Any:
     Raises:
         LinAlgError: matrices are empty, or not square where an inverse is needed.
 
-    >>> from rote import DistTensor
-    >>> float(np.linalg.cond(DistTensor.from_global([[2.0, 0.0], [0.0, 1.0]], "block[(0),()]")))
+    >>> import numpy as np, rote
+    >>> float(np.linalg.cond(rote.DistTensor.from_global([[2.0, 0.0], [0.0, 1.0]], "block[(0),()]")))
     2.0
     """
     stack_of("cond", x)

@@ -68,6 +68,15 @@ class DataMove(NamedTuple):
         nbytes: the most bytes that any one rank receives.
         implicit: whether no call of a move asked for it.
         where: the file and line of the program.
+
+    >>> import rote
+    >>> def program(comm):
+    ...     with rote.trace() as moves:
+    ...         rote.DistTensor.zeros(4, "block[(0)]", comm).redistribute("[()]")
+    ...     return moves[0]
+    >>> move = rote.run(program, ranks=2)[0]
+    >>> move.cause, move.nbytes, move.implicit
+    ('redistribute', 16, False)
     """
 
     cause: str

@@ -101,8 +101,8 @@ def of_matrices(
 def matrix_transpose(x: Distributed, /) -> Any:
     """The tensor with its last two modes exchanged; blocks are views. From a view or a partial layout it moves first.
 
-    >>> import rote
-    >>> print(matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
+    >>> import rote, rote.array_api as xp
+    >>> print(xp.matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
     block[(),(0)]
     """
     order = len(stack_of("matrix_transpose", x))
@@ -134,10 +134,10 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     Raises:
         LayoutError: `mode` is none of these.
 
-    >>> import numpy as np, rote
+    >>> import numpy as np, rote, rote.array_api as xp
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(np.arange(12.0).reshape(6, 2) ** 2, "block[(0),()]", comm)
-    ...     Q, R = qr(x)
+    ...     Q, R = xp.linalg.qr(x)
     ...     return str(Q.layout), str(R.layout), np.allclose((Q @ R).to_global(), x.to_global())
     >>> with rote.config(implicit="allow"):
     ...     rote.run(program, ranks=2)[0]

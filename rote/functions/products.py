@@ -101,7 +101,7 @@ def einsum(
 
     >>> import rote
     >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
-    >>> einsum("ij,ij->i", x, x).to_global()
+    >>> rote.einsum("ij,ij->i", x, x).to_global()
     array([ 5., 25.])
     """
     subscripts, arrays, labels = _read(subscripts, operands)
@@ -267,10 +267,11 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None
         LayoutError: there are no such modes, or their extents differ.
         TypeError: `exact` is given for numbers wider than 64 bits.
 
-    >>> from rote import DistTensor
-    >>> x = DistTensor.from_global([1e200, 1.0, 3.0], "block[(0)]")
-    >>> float(tensordot(x, [1e200, 2.0, -1.0], 1, exact=True)), float(tensordot(x, [0.0, 0.1, 0.1], 1, exact=True))
-    (inf, 0.4)
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([1e200, 1.0, 3.0], "block[(0)]")
+    >>> weights = [1e200, 2.0, -1.0], [0.0, 0.1, 0.1]
+    >>> [float(xp.tensordot(x, y, 1, exact=True)) for y in weights]
+    [inf, 0.4]
     """
     first, second = len(shape_of(x1)), len(shape_of(x2))
     if isinstance(axes, int | np.integer):
@@ -310,9 +311,9 @@ def vecdot(
         LayoutError: the vectors differ in length, or there is no such mode.
         TypeError: `exact` is given for numbers wider than 64 bits.
 
-    >>> from rote import DistTensor
-    >>> x = DistTensor.from_global([1e16, 1.0, 1.0], "block[(0)]")
-    >>> float(vecdot(x, [1.0, 1.0, 0.5], exact=True))
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([1e16, 1.0, 1.0], "block[(0)]")
+    >>> float(xp.vecdot(x, [1.0, 1.0, 0.5], exact=True))
     1.0000000000000002e+16
     """
     first, second = len(shape_of(x1)), len(shape_of(x2))

@@ -95,8 +95,9 @@ def median(*args: Any, **options: Any) -> Any:
         TypeError: the elements are complex.
         AxisError, ValueError: there is no such mode, or one is named twice.
 
-    >>> from rote import DistTensor
-    >>> np.median(DistTensor.from_global([[1.0, 9.0, 2.0], [4.0, 3.0, 8.0]], "block[(0),()]"), axis=1).to_global()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global([[1.0, 9.0, 2.0], [4.0, 3.0, 8.0]], "block[(0),()]")
+    >>> np.median(x, axis=1).to_global()
     array([2., 4.])
     """
     return _median(_MEDIAN, *args, **options)
@@ -140,8 +141,9 @@ def quantile(*args: Any, **options: Any) -> Any:
         TypeError: the elements are complex; or they are bool, and the method interpolates.
         ValueError: a number is not from 0 to 1, there is no such method, or weights are negative or all zero.
 
-    >>> from rote import DistTensor
-    >>> np.quantile(DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]"), [0.5, 1]).to_global()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]")
+    >>> np.quantile(x, [0.5, 1]).to_global()
     array([3., 5.])
     """
     return _quantile(_QUANTILE, *args, **options)

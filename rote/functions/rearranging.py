@@ -46,8 +46,8 @@ def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
     Raises:
         ValueError: `axes` is not a permutation of the tensor's modes.
 
-    >>> from rote import DistTensor
-    >>> print(permute_dims(DistTensor.zeros((4, 6), "block[(0),()]"), (1, 0)).layout)
+    >>> import rote, rote.array_api as xp
+    >>> print(xp.permute_dims(rote.DistTensor.zeros((4, 6), "block[(0),()]"), (1, 0)).layout)
     block[(),(0)]
     """
     order = len(x.distribution.shape)
@@ -146,8 +146,8 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
 def flip(x: T, /, axis: Axes | None = None) -> T:
     """The elements in reverse order along some modes, by default all; a view if these are whole.
 
-    >>> from rote import DistTensor
-    >>> flip(DistTensor.from_global([1, 2, 3], "block[(0)]")).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> xp.flip(rote.DistTensor.from_global([1, 2, 3], "block[(0)]")).to_global()
     array([3, 2, 1])
     """
     order = len(x.distribution.shape)
@@ -198,8 +198,8 @@ def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     Args:
         shift: the distance towards higher indices, per mode, or one number for all.
 
-    >>> from rote import DistTensor
-    >>> roll(DistTensor.from_global([1, 2, 3], "block[(0)]"), 1).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> xp.roll(rote.DistTensor.from_global([1, 2, 3], "block[(0)]"), 1).to_global()
     array([3, 1, 2])
     """
     shape = x.distribution.shape

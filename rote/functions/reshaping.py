@@ -63,9 +63,9 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
     Raises:
         ValueError: the shape has another number of elements, or a copy is needed despite `copy=False`.
 
-    >>> from rote import DistTensor
-    >>> x = DistTensor.from_global(range(6), "block[(0)]")
-    >>> reshape(x, (2, 3))
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global(range(6), "block[(0)]")
+    >>> xp.reshape(x, (2, 3))
     DistTensor((2, 3), int64, 'block[(0),()]', grid=(1,), rank=0, local=(2, 3))
     """
     if order not in ("C", "A"):
@@ -307,8 +307,9 @@ def nonzero(x: T, /) -> tuple[T, ...]:
     Raises:
         ValueError: the tensor is of order 0.
 
-    >>> from rote import DistTensor
-    >>> [index.to_global().tolist() for index in nonzero(DistTensor.from_global([[0, 1], [2, 0]], "block[(0),()]"))]
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([[0, 1], [2, 0]], "block[(0),()]")
+    >>> [index.to_global().tolist() for index in xp.nonzero(x)]
     [[0, 1], [1, 0]]
     """
     shape = x.distribution.shape
@@ -341,8 +342,9 @@ def unravel_index(indices: T, shape: int | Sequence[int], order: Literal["C", "F
     Raises:
         ValueError: an index is out of range, on any rank.
 
-    >>> from rote import DistTensor
-    >>> [part.to_global().tolist() for part in np.unravel_index(DistTensor.from_global([1, 5], "block[(0)]"), (2, 3))]
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global([1, 5], "block[(0)]")
+    >>> [part.to_global().tolist() for part in np.unravel_index(x, (2, 3))]
     [[0, 1], [1, 2]]
     """
     x = plain(indices, "unravel_index")

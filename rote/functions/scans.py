@@ -80,8 +80,9 @@ def cumulative_sum(*args: Any, **options: Any) -> Any:
     Raises:
         ValueError: the tensor is of order 2 or more, and no mode is named.
 
-    >>> from rote import DistTensor
-    >>> cumulative_sum(DistTensor.from_global([1, 2, 3], "block[(0)]"), include_initial=True).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([1, 2, 3], "block[(0)]")
+    >>> xp.cumulative_sum(x, include_initial=True).to_global()
     array([0, 1, 3, 6])
     """
     return _cumulative("cumulative_sum", *args, **options)
@@ -285,8 +286,9 @@ def gradient(f: T, *varargs: Any, axis: int | Sequence[int] | None = None, edge_
         TypeError: there are not as many distances as modes.
         ValueError: a mode has too few indices, or there are not as many coordinates.
 
-    >>> from rote import DistTensor
-    >>> np.gradient(DistTensor.from_global([0.0, 1.0, 4.0, 9.0], "block[(0)]"), edge_order=2).to_global()
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global([0.0, 1.0, 4.0, 9.0], "block[(0)]")
+    >>> np.gradient(x, edge_order=2).to_global()
     array([0., 2., 4., 6.])
     """
     shape = f.distribution.shape

@@ -99,8 +99,8 @@ def sort(*args: Any, **options: Any) -> Any:
         numpy.exceptions.AxisError: there is no such mode.
         ValueError: there is no such kind, it is given with `stable`, or an order of fields is given.
 
-    >>> from rote import DistTensor
-    >>> sort(DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> xp.sort(rote.DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
     array([3, 2, 1])
     """
     return _sort("sort", *args, **options)
@@ -112,8 +112,8 @@ def argsort(*args: Any, **options: Any) -> Any:
 
     Arguments, layout and errors as for `sort`.
 
-    >>> from rote import DistTensor
-    >>> argsort(DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
+    >>> import rote, rote.array_api as xp
+    >>> xp.argsort(rote.DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
     """
     return _sort("argsort", *args, **options)
@@ -395,8 +395,9 @@ class UniqueInverse(NamedTuple, Generic[T]):
 def unique_all(x: T, /) -> UniqueAll[T]:
     """The unique elements in ascending order, the index of each one's first occurrence, the inverse, and the counts.
 
-    >>> from rote import DistTensor
-    >>> [part.to_global().tolist() for part in unique_all(DistTensor.from_global([3, 1, 3], "block[(0)]"))]
+    >>> import rote, rote.array_api as xp
+    >>> x = rote.DistTensor.from_global([3, 1, 3], "block[(0)]")
+    >>> [part.to_global().tolist() for part in xp.unique_all(x)]
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     return UniqueAll(*_unique(x, True, False))

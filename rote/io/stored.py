@@ -63,6 +63,11 @@ class StoredTensor:
         place: where the tensor is in the file, in the format's own terms.
         packing: what the elements stand for, if not for themselves.
         window: the part that is read; None for all.
+
+    >>> import rote
+    >>> rote.DistTensor.zeros((2, 3), "block[(0),()]").save("zeros.npy")
+    >>> rote.contents("zeros.npy").tensors["data"]
+    StoredTensor(shape=(2, 3), dtype=dtype('float64'), dims=None, attributes={})
     """
 
     shape: tuple[int, ...]
@@ -96,6 +101,13 @@ class Contents:
             too; one that leads nowhere is not.
         unread: the names of what is stored like a tensor but cannot be read as one, with the reason: an empty data set,
             or elements of a type that NumPy does not have.
+
+    >>> import rote
+    >>> x = rote.DistTensor.zeros((2, 3), "block[(0),()]")
+    >>> rote.save("state.h5", {"u": x, "v": x})
+    >>> stored = rote.contents("state.h5")
+    >>> {name: tensor.shape for name, tensor in stored.tensors.items()}
+    {'u': (2, 3), 'v': (2, 3)}
     """
 
     tensors: Mapping[str, StoredTensor]

@@ -244,8 +244,8 @@ class Distribution(Printed):
         Raises:
             IndexError: there is no such mode.
 
-        >>> from rote import parse
-        >>> parse("block[(0)]").on(5, 2).locate(0, np.array([0, 4]))
+        >>> import numpy as np, rote
+        >>> rote.parse("block[(0)]").on(5, 2).locate(0, np.array([0, 4]))
         ({0: array([0, 1])}, array([0, 1]))
         """
         return locate(self.splits[mode], self.view_shape[mode], index)

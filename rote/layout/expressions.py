@@ -61,10 +61,10 @@ def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
         LayoutError: a grid mode is not a number, is negative or is used twice.
         NotationError: the kind or the view is not in the language, or the view has another number of modes.
 
-    >>> from rote import block, cyclic, root
-    >>> L((0), (), (1), kind="block")
+    >>> import rote
+    >>> rote.L((0), (), (1), kind="block")
     rote.parse('block[(0),(),(1)]')
-    >>> print(L(block(0), (), cyclic(1, 4)) | root(2))
+    >>> print(rote.L(rote.block(0), (), rote.cyclic(1, 4)) | rote.root(2))
     block[(0),(),(1:cyclic(4))]|(2)
     """
     default = _WORDS.get(kind) or as_layout(f"{kind}[(0)]").modes[0][0].kind

@@ -44,6 +44,11 @@ class ScalapackArray(NamedTuple):
         desc: DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
         grid: (NPROW, NPCOL).
         order: how the processes are numbered, for BLACS_GRIDINIT.
+
+    >>> import rote
+    >>> matrix = rote.parse("cyclic(2)[(0),(1)]").on((8, 4), (2, 1)).to_scalapack(0)
+    >>> matrix.desc, matrix.grid, matrix.order
+    ((1, 0, 8, 4, 2, 4, 0, 0, 4), (2, 1), 'row')
     """
 
     desc: tuple[int, ...]
@@ -52,7 +57,16 @@ class ScalapackArray(NamedTuple):
 
 
 class ShardedArray(NamedTuple):
-    """A mesh and a PartitionSpec of JAX: the size of each axis, and per mode the axes that split it."""
+    """A mesh and a PartitionSpec of JAX.
+
+    Attributes:
+        mesh: the size of each axis by name.
+        spec: per mode of the tensor, the axis or the axes that split it; None for a whole one.
+
+    >>> import rote
+    >>> rote.parse("block[(0),()]").on((8, 4), 2).to_sharding()
+    ShardedArray(mesh={'g0': 2}, spec=('g0', None))
+    """
 
     mesh: dict[str, int]
     spec: tuple[str | tuple[str, ...] | None, ...]

@@ -44,7 +44,8 @@ class Grid(Printed):
 
     Source: Dalcin et al. (2019, section 3.4).
 
-    >>> grid = Grid((2, 3))
+    >>> import rote
+    >>> grid = rote.Grid((2, 3))
     >>> grid.order, grid.size, grid.coordinates(4), grid.rank((1, 1))
     (2, 6, (1, 1), 4)
     """
@@ -69,6 +70,7 @@ class Grid(Printed):
             LayoutError: `nprocs` is below 1 or above `MOST_PROCESSES`, `order` below 0, or 0 for several processes; or
                 the extents do not divide the number of processes.
 
+        >>> from rote import Grid
         >>> Grid.of(12, 2), Grid.of(8, 3), Grid.of(12, (2, -1)), Grid.of(24, (-1, 2, -1))
         (Grid((4, 3)), Grid((2, 2, 2)), Grid((2, 6)), Grid((4, 2, 3)))
         """
@@ -101,6 +103,7 @@ class Grid(Printed):
 
         Modes that do not divide each other are one mode of it.
 
+        >>> from rote import Grid
         >>> Grid((4, 6)).refine(Grid((2, 12))), Grid((2, 3, 5)).refine(Grid((3, 2, 5)))
         (Grid((2, 2, 6)), Grid((6, 5)))
         """
@@ -125,7 +128,8 @@ class Grid(Printed):
         Raises:
             LayoutError: the grid has no such rank.
 
-        >>> Grid((2, 3)).coordinates(4)
+        >>> import rote
+        >>> rote.Grid((2, 3)).coordinates(4)
         (1, 1)
         """
         left, coordinates = integer(rank, "a rank"), tuple[int, ...]()
@@ -142,7 +146,8 @@ class Grid(Printed):
         Raises:
             LayoutError: the grid has no such coordinates.
 
-        >>> Grid((2, 3)).rank((1, 1))
+        >>> import rote
+        >>> rote.Grid((2, 3)).rank((1, 1))
         4
         """
         try:

@@ -49,11 +49,13 @@ class IndexSet:
     `start` is the least element, and `stop` is one more than the greatest. The runs are sorted, disjoint, do not touch
     and lie in [0, period). An interval has period 1. Two sets are equal if they hold the same elements.
 
-    >>> evens = IndexSet(0, 9, 2, ((0, 1),))
+    >>> import rote
+    >>> (evens,) = rote.parse("[(0)]").on(9, 2).index_sets(0)
     >>> list(evens), len(evens), 3 in evens
     ([0, 2, 4, 6, 8], 5, False)
-    >>> list(evens & IndexSet.interval(3, 7))
-    [4, 6]
+    >>> (first,) = rote.parse("block[(0)]").on(9, 2).index_sets(0)
+    >>> list(evens & first)
+    [0, 2, 4]
     """
 
     start: int

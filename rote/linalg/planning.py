@@ -66,7 +66,7 @@ _COUNTS = {
 
 @dataclass(frozen=True, slots=True)
 class SolverPlan:
-    """What a solver of a square matrix moves, holds and takes. It prints itself; `plan` makes it.
+    """The moves, memory and seconds of a solver of a square matrix. It prints itself; `plan` makes it.
 
     Attributes:
         name: the function.
@@ -76,7 +76,8 @@ class SolverPlan:
         memory: the bytes that a rank holds at most, operand and result included.
         seconds: the time on a machine.
 
-    >>> plan("cholesky", 4096, ranks=4).memory
+    >>> import rote
+    >>> rote.linalg.plan("cholesky", 4096, ranks=4).memory
     134217728
     """
 

@@ -69,7 +69,8 @@ class Machine:
 
     Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
 
-    >>> Machine(latency=(1e-6, 5e-6)).along(Grid((2, 2))).latency
+    >>> import rote
+    >>> rote.Machine(latency=(1e-6, 5e-6)).along(rote.Grid((2, 2))).latency
     (1e-06, 5e-06)
     """
 
@@ -114,8 +115,9 @@ class Machine:
             PlanError: there is no such machine, its file has a mistake, a node has fewer cores, or nothing is measured
                 here.
 
-        >>> machine = Machine.load("k-computer")
-        >>> print(machine.network.placement(Grid((8, 4))))
+        >>> import rote
+        >>> machine = rote.Machine.load("k-computer")
+        >>> print(machine.network.placement(rote.Grid((8, 4))))
         grid mode 0: 8 nodes in a line of the torus
         grid mode 1: 4 nodes in a line of the torus
         """
@@ -145,8 +147,10 @@ class Machine:
         Raises:
             PlanError: it is no profile, a node has fewer cores, or `pick` names no such number or end.
 
-        >>> profile = Machine.load("fat-tree").profile
-        >>> print(Machine.of(profile, ranks_per_node=4, order="cyclic").network.placement(Grid((4, 8))))
+        >>> import rote
+        >>> profile = rote.Machine.load("fat-tree").profile
+        >>> machine = rote.Machine.of(profile, ranks_per_node=4, order="cyclic")
+        >>> print(machine.network.placement(rote.Grid((4, 8))))
         grid mode 0: inside a node
         grid mode 1: 8 nodes of 1 switch
         """
@@ -160,7 +164,8 @@ class Machine:
     def names() -> tuple[str, ...]:
         """The names of the machines that come with Rote. "here" is not among them, for it has no profile.
 
-        >>> "k-computer" in Machine.names()
+        >>> import rote
+        >>> "k-computer" in rote.Machine.names()
         True
         """
         return names()
@@ -168,7 +173,8 @@ class Machine:
     def at(self, pick: Pick) -> Machine:
         """A machine of the same profile, ranks and threads, with other picks of its numbers, as for `of`.
 
-        >>> slow = Machine.load("k-computer").at("slow")
+        >>> import rote
+        >>> slow = rote.Machine.load("k-computer").at("slow")
         >>> slow.latency, slow.network.ranks_per_node
         (5e-06, 1)
         """
@@ -179,7 +185,8 @@ class Machine:
     def on(self, ranks: int) -> Machine:
         """The machine of a job of so many ranks: if they are fewer than fill a node, only they share its memory.
 
-        >>> machine = Machine.load("fat-tree")
+        >>> import rote
+        >>> machine = rote.Machine.load("fat-tree")
         >>> machine.on(2).copy_time < machine.copy_time, machine.on(64) is machine
         (True, True)
         """
@@ -194,7 +201,8 @@ class Machine:
         Raises:
             PlanError: the machine has times for a grid of another order.
 
-        >>> Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(Grid((2, 2))).byte_time
+        >>> import rote
+        >>> rote.Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(rote.Grid((2, 2))).byte_time
         (1e-10, 4e-10)
         """
         times = [_spread(name, getattr(self, name), grid.order) for name in Times._fields]
@@ -205,7 +213,9 @@ class Machine:
     def at_best_along(self, *grids: Grid) -> Times:
         """The times per mode of several grids, one after the other, with copies in cache: for lower bounds.
 
-        >>> Machine(copy_time=2.0, cache=1e6, cache_factor=4).at_best_along(Grid((2, 2)), Grid((4,))).copy_time
+        >>> import rote
+        >>> machine = rote.Machine(copy_time=2.0, cache=1e6, cache_factor=4)
+        >>> machine.at_best_along(rote.Grid((2, 2)), rote.Grid((4,))).copy_time
         (0.5, 0.5)
         """
         times = [self.along(grid) for grid in dict.fromkeys(grids if self.network else grids[:1])]
@@ -215,8 +225,9 @@ class Machine:
     def in_cache(self, times: Times, nbytes: float) -> Times:
         """The times of a step whose blocks before and after have so many bytes: copies and sums are faster in cache.
 
-        >>> machine = Machine(copy_time=2.0, cache=1e6, cache_factor=4)
-        >>> [machine.in_cache(machine.along(Grid((2,))), nbytes).copy_time for nbytes in (1e5, 1e7)]
+        >>> import rote
+        >>> machine = rote.Machine(copy_time=2.0, cache=1e6, cache_factor=4)
+        >>> [machine.in_cache(machine.along(rote.Grid((2,))), nbytes).copy_time for nbytes in (1e5, 1e7)]
         [(0.5,), (2.0,)]
         """
         if not self.cache or nbytes > self.cache:
@@ -229,7 +240,8 @@ class Machine:
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine. It has what is not usual.
 
-        >>> Machine().as_dict()["latency"]
+        >>> import rote
+        >>> rote.Machine().as_dict()["latency"]
         2e-06
         """
         values = {number.name: getattr(self, number.name) for number in fields(self)[:-2]}

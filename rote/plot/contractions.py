@@ -39,8 +39,9 @@ def contraction(plan: Contraction, *, letters: str | None = None) -> Figure:
         PlanError: `letters` are not one to three different letters of the contraction.
         RoteError: matplotlib is not installed.
 
-    >>> from rote.functions.contraction.compile import compile_einsum
-    >>> figure = contraction(compile_einsum("ik,kj->ij", [(8, 8), (8, 8)], ["block[(0),(1)]"] * 2, grid=(2, 2)))
+    >>> import rote
+    >>> plan = rote.compile_einsum("ik,kj->ij", [(8, 8), (8, 8)], ["block[(0),(1)]"] * 2, grid=(2, 2))
+    >>> figure = rote.plot.contraction(plan)
     >>> print(figure.axes[0].get_title())
     3. ik,kj->ij with i:0,j:1
     stationary C (SUMMA)

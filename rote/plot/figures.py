@@ -69,8 +69,8 @@ def layout(
         LayoutError: `dist` is not a distribution; or the tensor has more than three modes and `modes` is None.
         RoteError: matplotlib is not installed.
 
-    >>> from rote.layout.layout import parse
-    >>> figure = layout(parse("block[(0),(1),()]").on((12, 12, 12), (3, 4)))
+    >>> import rote
+    >>> figure = rote.plot.layout(rote.parse("block[(0),(1),()]").on((12, 12, 12), (3, 4)))
     >>> figure.axes[0].get_title()
     'block[(0),(1),()]'
     """
@@ -96,8 +96,9 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     A rank has one colour in all layouts. `modes`, errors and the figure are as for `layout`. With `messages=True`, the
     message matrix of each step is drawn below its arrow, as by `messages`; more than 1024 ranks raise PlanError.
 
-    >>> from rote.compiler.compile import compile
-    >>> figure = plan(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))
+    >>> import rote
+    >>> plan = rote.compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4)
+    >>> figure = rote.plot.plan(plan)
     >>> [ax.get_title() for ax in figure.axes if ax.get_title()]
     ['block[(0),(),()]', 'block[(),(0),()]']
     """
@@ -151,9 +152,10 @@ def stages(
         LayoutError: `modes` are not different modes of a layout, or more than three.
         RoteError: matplotlib is not installed.
 
-    >>> from rote.layout.layout import parse
-    >>> rows, columns = (parse(text).on((4, 4), 2) for text in ("block[(0),()]", "block[(),(0)]"))
-    >>> figure = stages([rows, columns], [("alltoall", "over 0")], ["fft(1)", "fft(0)"], [(0, 1), (0, 1)])
+    >>> import rote
+    >>> rows, columns = (rote.parse(text).on((4, 4), 2) for text in ("block[(0),()]", "block[(),(0)]"))
+    >>> move, actions, modes = ("alltoall", "over 0"), ["fft(1)", "fft(0)"], [(0, 1), (0, 1)]
+    >>> figure = rote.plot.stages([rows, columns], [move], actions, modes)
     >>> [ax.get_title().splitlines()[-1] for ax in figure.axes if ax.get_title()]
     ['fft(1)', 'fft(0)']
     """
@@ -204,8 +206,9 @@ def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, leg
         PlanError: there is no such step, `ax` is given for several steps, or there are more than 1024 ranks.
         RoteError: matplotlib is not installed.
 
-    >>> from rote.compiler.compile import compile
-    >>> figure = messages(compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4))
+    >>> import rote
+    >>> plan = rote.compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4)
+    >>> figure = rote.plot.messages(plan)
     >>> figure.axes[0].get_title()
     'alltoall over 0'
     """

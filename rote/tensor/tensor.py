@@ -51,8 +51,8 @@ class DistTensor(ArrayProtocols):
 
     Use the constructors `from_function`, `from_global`, `from_local`, `from_slices`, `zeros`, `empty` and `load`.
 
-    >>> import numpy as np
-    >>> x = DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
+    >>> import numpy as np, rote
+    >>> x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
     >>> x
     DistTensor((2, 3), float64, 'block[(0),()]', grid=(1,), rank=0, local=(2, 3))
     >>> (2 * x + 1).redistribute("[(),(0)]").to_global()[1]
@@ -237,8 +237,8 @@ class DistTensor(ArrayProtocols):
         Raises:
             OSError, RoteError, LayoutError: as `rote.save`.
 
-        >>> import numpy as np
-        >>> DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
+        >>> import numpy as np, rote
+        >>> rote.DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape
         (2, 3)
         """
@@ -292,7 +292,8 @@ class DistTensor(ArrayProtocols):
                 `wire`.
             TypeError: `out` is not a tensor.
 
-        >>> x = DistTensor.zeros((4, 6), "block[(0),()]")
+        >>> import rote
+        >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
         block[(),(0)]
         """
@@ -337,7 +338,8 @@ class DistTensor(ArrayProtocols):
             PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
             TypeError: `out` is not a tensor.
 
-        >>> x = DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]")
+        >>> import rote
+        >>> x = rote.DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]")
         >>> move = x.move_to("[(),(0)]")
         >>> move().to_global().tolist()
         [[0, 1, 2], [10, 11, 12]]
@@ -351,7 +353,8 @@ class DistTensor(ArrayProtocols):
             LayoutError: the copies of the ranks of some node would take more than half of its memory, and
                 `rote.config(gather="allow")` is not set; on all ranks.
 
-        >>> DistTensor.from_function(lambda i: i**2, 4, "[(0)]").to_global()
+        >>> import rote
+        >>> rote.DistTensor.from_function(lambda i: i**2, 4, "[(0)]").to_global()
         array([0, 1, 4, 9])
         """
         whole = Layout(((),) * self.ndim)

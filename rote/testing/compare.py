@@ -31,11 +31,11 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
         AssertionError: raised on all ranks. It names the wrong element with the lowest global index, its owner (of
             several, the lowest rank that has it wrong), its local index there, and how many ranks hold wrong elements.
 
-    >>> import rote
+    >>> import numpy as np, rote.testing
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(np.arange(6), "block[(0)]", comm)
     ...     try:
-    ...         assert_equal(x, np.array([0, 1, 2, 3, 9, 5]))
+    ...         rote.testing.assert_equal(x, np.array([0, 1, 2, 3, 9, 5]))
     ...     except AssertionError as error:
     ...         return str(error)
     >>> print(rote.run(program, ranks=2)[0])

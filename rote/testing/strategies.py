@@ -36,8 +36,8 @@ class TensorCase:
 
     Hypothesis draws in one thread, but a tensor is spread over several ranks; a case can be handed to all of them.
 
-    >>> import rote
-    >>> case = TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
+    >>> import numpy as np, rote.testing
+    >>> case = rote.testing.TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
     >>> case.ranks, case.run(lambda x: float(x.local.sum()))
     (2, [1.0, 5.0])
     """
@@ -56,8 +56,8 @@ class TensorCase:
         Raises:
             CommError: the number of ranks differs from the grid's.
 
-        >>> import rote
-        >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
+        >>> import numpy as np, rote.testing
+        >>> case = rote.testing.TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
         >>> rote.run(lambda comm: case.on(comm).local.tolist(), ranks=2)
         [[0, 1], [2, 3]]
         """
@@ -71,8 +71,8 @@ class TensorCase:
         Returns:
             The results in rank order.
 
-        >>> import rote
-        >>> case = TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
+        >>> import numpy as np, rote.testing
+        >>> case = rote.testing.TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
         >>> case.run(lambda x: int(x.sum()))
         [6, 6]
         """
@@ -115,7 +115,8 @@ def _picked(draw: st.DrawFn, function: Callable[..., T], most: int) -> T:
 def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
     """Grids of order 0 to 3 over at most `max_ranks` ranks; the simplest has order 0 and one rank.
 
-    >>> grids(max_ranks=1).filter(lambda grid: grid.size > 1).is_empty
+    >>> import rote.testing
+    >>> rote.testing.grids(max_ranks=1).filter(lambda grid: grid.size > 1).is_empty
     False
     """
     return _picked(pick_grid, max_ranks).map(Grid)
@@ -127,8 +128,9 @@ def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
     Args:
         max_size: the most elements of a tensor.
 
+    >>> import rote.testing
     >>> from hypothesis import find
-    >>> find(shapes(), lambda shape: True)
+    >>> find(rote.testing.shapes(), lambda shape: True)
     ()
     """
     return _picked(pick_shape, max_size)
@@ -162,8 +164,9 @@ def distributions(
     Returns:
         A strategy whose simplest example is replicated on every rank.
 
+    >>> import rote.testing
     >>> from hypothesis import find
-    >>> print(find(distributions((3,), Grid((2,))), lambda dist: True))
+    >>> print(find(rote.testing.distributions((3,), rote.Grid((2,))), lambda dist: True))
     [()] on (3,), grid 2
     """
     fitting = shapes() if shape is None else _as_strategy(shape, tensor_shape)
@@ -179,8 +182,9 @@ def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
     Raises:
         LayoutError: tensors of that order are not drawn.
 
+    >>> import rote.testing
     >>> from hypothesis import find
-    >>> print(find(layouts(order=2), lambda layout: True))
+    >>> print(find(rote.testing.layouts(order=2), lambda layout: True))
     [(),()]
     """
     if order is not None and order not in range(5):
@@ -217,8 +221,9 @@ def dist_tensors(
     Raises:
         LayoutError: `dist` is neither.
 
+    >>> import rote.testing
     >>> from hypothesis import given
-    >>> @given(dist_tensors())
+    >>> @given(rote.testing.dist_tensors())
     ... def test_double(case):
     ...     assert case.run(lambda x: (2 * x).to_global().tolist()) == [(2 * case.array).tolist()] * case.ranks
     """

@@ -6,6 +6,7 @@ Redistributions are plans of Rote, and a parallel transform is one of its walks.
 mpi4py-fft's, which programs import, too. `notebooks/from-mpi4py-fft.md` lists the differences and the missing features.
 
 >>> import numpy as np, rote
+>>> from rote.compat.mpi4py_fft import PFFT, newDistArray
 >>> def program(comm):
 ...     fft = PFFT(comm, (8, 9, 10))
 ...     u = newDistArray(fft, False)

@@ -24,6 +24,7 @@ class DistArray(np.ndarray[Any, Any]):
         subcomm: a `Subcomm`, or its `dims` over all ranks; if None, all axes but `alignment` are split.
         alignment: an axis of the pencil that is whole; if None, the last such axis.
 
+    >>> from rote.compat.mpi4py_fft import DistArray
     >>> u = DistArray((3, 4, 6), val=1, rank=1)
     >>> u.global_shape, u[0].rank, u.redistribute(0).alignment, float(u.sum())
     ((3, 4, 6), 0, 0, 72.0)
@@ -139,7 +140,14 @@ class DistArray(np.ndarray[Any, Any]):
 
 
 def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int = 0, view: bool = False) -> Any:
-    """A new array for the spectrum or the signal of a `PFFT`; components have `rank` indices, each over all axes."""
+    """A new array for the spectrum or the signal of a `PFFT`; components have `rank` indices, each over all axes.
+
+    >>> import rote
+    >>> from rote.compat.mpi4py_fft import PFFT, newDistArray
+    >>> fft = PFFT(rote.runtime.world(), (4, 6))
+    >>> newDistArray(fft).global_shape, newDistArray(fft, False, rank=1).global_shape
+    ((4, 4), (2, 4, 6))
+    """
     pencil, dtype = pfft.pencil[forward_output], pfft.dtype(forward_output)
     shape = (len(pencil.shape),) * rank + pencil.shape
     field = DistArray(shape, pencil.subcomm, val, dtype, alignment=pencil.axis, rank=rank)
@@ -147,7 +155,15 @@ def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int
 
 
 def Function(*args: Any, tensor: bool = False, **kwargs: Any) -> Any:
-    """Old name of `newDistArray`."""
+    """The old name of `newDistArray`.
+
+    >>> import rote, warnings
+    >>> from rote.compat.mpi4py_fft import PFFT, Function
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     Function(PFFT(rote.runtime.world(), (4, 6))).global_shape
+    (4, 4)
+    """
     warnings.warn("Function() is the old name of newDistArray()", FutureWarning, stacklevel=2)
     if tensor:
         kwargs["rank"] = 1

@@ -19,6 +19,15 @@ class HDF5File:
 
     `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None. `f` is h5py's file once
     it is opened on this rank; until then, None.
+
+    >>> from rote.compat.mpi4py_fft import DistArray, HDF5File
+    >>> u = DistArray((4, 6), val=2)
+    >>> file = HDF5File("flow.h5", mode="w")
+    >>> file.write(0, {"u": [u]})
+    >>> v = DistArray((4, 6))
+    >>> file.read(v, "u")
+    >>> float(v.sum())
+    48.0
     """
 
     f: Any = None
@@ -95,7 +104,14 @@ class HDF5File:
 
 
 class NCFile(HDF5File):
-    """A NetCDF file, which is not supported."""
+    """A NetCDF file, which is not supported.
+
+    >>> from rote.compat.mpi4py_fft import NCFile
+    >>> NCFile("flow.nc")
+    Traceback (most recent call last):
+    rote.RoteError: flow.nc: NetCDF cannot be written or read
+    use HDF5File, a name ending in .h5
+    """
 
     def open(self, mode: str = "r+", **kw: Any) -> None:
         """Refuse to open the file."""
@@ -115,6 +131,13 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
 
     `periodic` says, for all axes or each, whether the end of the box is the same as its beginning. `order` has no
     effect.
+
+    >>> from pathlib import Path
+    >>> from rote.compat.mpi4py_fft import DistArray, HDF5File, generate_xdmf
+    >>> HDF5File("field.h5", mode="w").write(0, {"u": [DistArray((4, 6))]})
+    >>> generate_xdmf("field.h5")
+    >>> Path("field.xdmf").exists()
+    True
     """
     import h5py
 

@@ -73,12 +73,13 @@ def compile_einsum(
     Source: the assignments of grid modes to letters contain SUMMA (van de Geijn and Watts 1997), the three-dimensional
     algorithm (Agarwal et al. 1995), the 2.5-dimensional one (Solomonik and Demmel 2011), and what lies between them.
 
-    >>> plan = compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ["block[(0),()]"] * 2, grid=4)
+    >>> import rote
+    >>> plan = rote.compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ["block[(0),()]"] * 2, grid=4)
     >>> print(plan)
     ik,kj->ij on grid 4: A block[(0),()] of (64, 64) float64, B block[(0),()] of (64, 64) float64
       1. move B: block[(0),()] -> [(),()], allgather over 0
       2. multiply A and 1: ik,kj->ij with i:0
-    >>> print(compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ranks=4))
+    >>> print(rote.compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ranks=4))
     ik,kj->ij on grid 4: A block[(0),()] of (64, 64) float64, B block[(0),()] of (64, 64) float64
       chosen: grid 4, A block[(0),()], B block[(0),()], result block[(0),()]
       1. move B: block[(0),()] -> [(),()], allgather over 0
@@ -159,7 +160,8 @@ def einsum_scaling(
     Raises:
         LayoutError, PlanError, TypeError: as for `compile_einsum`.
 
-    >>> table = einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
+    >>> import rote
+    >>> table = rote.einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
     >>> [(row.ranks, row.taken) for row in table.rows]
     [(4, '1-D'), (16, '1-D')]
     """

@@ -65,6 +65,11 @@ class ContractionCost(NamedTuple):
         bytes, messages: the most that any one rank receives in each move, added up.
         flops: the operations of the busiest rank: two per product of real numbers, eight of complex ones.
         peak_bytes: the most that any one rank holds: operands, result, intermediate tensors and buffers.
+
+    >>> import rote
+    >>> cost = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ["block[(0),()]"] * 2, grid=4).cost
+    >>> cost.bytes, cost.messages, cost.flops, cost.peak_bytes
+    (24576, 3, 131072, 90112)
     """
 
     seconds: float
@@ -87,13 +92,13 @@ class Contraction:
         chosen: what was not given, and was chosen together with the stages: "grid", operands by name, "result"; or
             "splits" if the result keeps those of the last product.
 
-    >>> from .compile import compile_einsum
-    >>> plan = compile_einsum("ik,kj->ij", [(8, 8)] * 2, ["block[(0),()]"] * 2, grid=2)
+    >>> import rote
+    >>> plan = rote.compile_einsum("ik,kj->ij", [(8, 8)] * 2, ["block[(0),()]"] * 2, grid=2)
     >>> print(plan)
     ik,kj->ij on grid 2: A block[(0),()] of (8, 8) float64, B block[(0),()] of (8, 8) float64
       1. move B: block[(0),()] -> [(),()], allgather over 0
       2. multiply A and 1: ik,kj->ij with i:0
-    >>> Contraction.from_json(plan.to_json()) == plan
+    >>> rote.Contraction.from_json(plan.to_json()) == plan
     True
     """
 
@@ -135,8 +140,9 @@ class Contraction:
         Returns:
             Distributions and dtypes: of the operands first, then of what each stage makes.
 
-        >>> from .compile import compile_einsum
-        >>> [str(dist.layout) for dist, _ in compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).values()]
+        >>> import rote
+        >>> plan = rote.compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2)
+        >>> [str(dist.layout) for dist, _ in plan.values()]
         ['block[(0)]', '[]+(0)', '[]']
         """
         made = [*zip(self.operands, self.dtypes, strict=True)]
@@ -232,8 +238,8 @@ class Contraction:
     def moves(self, number: int) -> list[tuple[int, tuple[Plan, ...]]]:
         """The moves of the stage of a number, from 1: of each tensor that moves its number, and its plans in order.
 
-        >>> from .compile import compile_einsum
-        >>> [(value, plans)] = compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).moves(2)
+        >>> import rote
+        >>> [(value, plans)] = rote.compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).moves(2)
         >>> print(value, *plans)
         1 []+(0) -> [] of () float64 on grid 2
           1. allreduce over 0: []+(0) -> []
@@ -249,9 +255,9 @@ class Contraction:
     def explain(self) -> str:
         """A table of the stages with their costs and algorithms, and the distance from the lower bound.
 
-        >>> from .compile import compile_einsum
+        >>> import rote
         >>> ends = {"layouts": ["block[(0),(1)]"] * 2, "layout": "block[(0),(1)]"}
-        >>> print(compile_einsum("ik,kj->ij", [(256, 256)] * 2, grid=(2, 2), **ends).explain())
+        >>> print(rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, grid=(2, 2), **ends).explain())
         ik,kj->ij on grid 2x2
           A       block[(0),(1)]  (256, 256)  float64
           B       block[(0),(1)]  (256, 256)  float64
@@ -298,8 +304,9 @@ class Contraction:
     def figures(self) -> list[StageFigures]:
         """The stages in words, with their costs.
 
-        >>> from .compile import compile_einsum
-        >>> [(row.text, row.flops) for row in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).figures()]
+        >>> import rote
+        >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
+        >>> [(row.text, row.flops) for row in plan.figures()]
         [('multiply A and B: i,i->', 8)]
         """
         rows, sizes = [], [*map(bytes_of, self.operands, self.dtypes)]
@@ -332,8 +339,9 @@ class Contraction:
     def tasks(self) -> Tasks:
         """The moves and the products, as `rote.predict` sees them.
 
-        >>> from .compile import compile_einsum
-        >>> [task.kind for task in compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1).tasks().every]
+        >>> import rote
+        >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
+        >>> [task.kind for task in plan.tasks().every]
         ['product']
         """
         every, item = list[Task](), min(self.dtype.itemsize, 8)  # the machine's time is of numbers of 8 bytes
@@ -356,8 +364,8 @@ class Contraction:
     def ends(self) -> dict[str, tuple[Distribution, np.dtype[Any]]]:
         """The distributions and dtypes of the operands and of the result, by name.
 
-        >>> from .compile import compile_einsum
-        >>> [*compile_einsum("i,i->", [(4,)] * 2, grid=2).ends()]
+        >>> import rote
+        >>> [*rote.compile_einsum("i,i->", [(4,)] * 2, grid=2).ends()]
         ['A', 'B', 'result']
         """
         ends = dict(zip(self._names(), zip(self.operands, self.dtypes, strict=True), strict=False))
@@ -374,8 +382,8 @@ class Contraction:
         Raises:
             PlanError: there is no such algorithm, letter or grid mode.
 
-        >>> from .compile import compile_einsum
-        >>> plan = compile_einsum("ik,kj->ij", [(256, 256)] * 2, ["block[(0),(1)]"] * 2, grid=(2, 2))
+        >>> import rote
+        >>> plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ["block[(0),(1)]"] * 2, grid=(2, 2))
         >>> print(*plan.why_not("Stationary A").splitlines()[2:], sep="\\n")
           2. multiply A and 1: ik,kj->ij with i:0,k:1
           3. move 2: block[(0),()]+(1) -> block[(0),(1)], reduce_scatter over 1
@@ -464,16 +472,16 @@ class Contraction:
     def plot(self) -> Any:
         """A figure of the products: which rank multiplies which cuboid of the letters (`rote.plot.contraction`).
 
-        >>> from .compile import compile_einsum
-        >>> compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).plot().savefig("contraction.png")
+        >>> import rote
+        >>> rote.compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).plot().savefig("contraction.png")
         """
         return late("plot.contractions:contraction")(self)
 
     def to_html(self) -> str:
         """A page for a browser that steps through the contraction; it is self-contained and needs no server.
 
-        >>> from .compile import compile_einsum
-        >>> page = compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).to_html()
+        >>> import rote
+        >>> page = rote.compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).to_html()
         >>> page[:15]
         '<!DOCTYPE html>'
         """
@@ -485,8 +493,8 @@ class Contraction:
     def to_json(self) -> str:
         """The contraction as JSON text, for `from_json`.
 
-        >>> from .compile import compile_einsum
-        >>> compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).to_json()[:33]
+        >>> import rote
+        >>> rote.compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).to_json()[:33]
         '{"format": 1, "subscripts": "i->"'
         """
         return json.dumps(
@@ -510,9 +518,9 @@ class Contraction:
         Raises:
             PlanError: the text is not a contraction, or one of another version of Rote's, or the proof fails.
 
-        >>> from .compile import compile_einsum
-        >>> plan = compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2)
-        >>> Contraction.from_json(plan.to_json()) == plan
+        >>> import rote
+        >>> plan = rote.compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2)
+        >>> rote.Contraction.from_json(plan.to_json()) == plan
         True
         """
         return read_json(text, "contraction", _read)
@@ -523,8 +531,8 @@ class Contraction:
         Raises:
             PlanError: the proof fails; the text names the stage and what is wrong.
 
-        >>> from .compile import compile_einsum
-        >>> compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2).verify()
+        >>> import rote
+        >>> rote.compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2).verify()
         """
         late("functions.contraction.proof:prove")(self)
 

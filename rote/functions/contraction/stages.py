@@ -28,6 +28,13 @@ class StageFigures(NamedTuple):
         family: the algorithm of a product; None for a move.
         received, peak: bytes of the busiest rank.
         messages, flops, seconds: as in `ContractionCost`.
+
+    >>> import rote
+    >>> plan = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ["block[(0),()]"] * 2, grid=4)
+    >>> for stage in plan.figures():
+    ...     print(stage.text, stage.received, stage.flops)
+    move B: block[(0),()] -> [(),()], allgather over 0 24576 0
+    multiply A and 1: ik,kj->ij with i:0 0 131072
     """
 
     text: str

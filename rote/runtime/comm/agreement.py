@@ -235,12 +235,12 @@ class collective_errors(AbstractContextManager[None]):
 
     An error that is no `Exception` (KeyboardInterrupt, SystemExit) passes at once, on its rank only, and ends the job.
 
-    >>> from rote.runtime import run
+    >>> import rote
     >>> def program(comm):
-    ...     with collective_errors(comm):
+    ...     with rote.runtime.collective_errors(comm):
     ...         if comm.rank == 1:
     ...             raise ValueError("bad block")
-    >>> run(program, ranks=3)
+    >>> rote.run(program, ranks=3)
     Traceback (most recent call last):
     ...
     ValueError: bad block

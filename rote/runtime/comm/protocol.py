@@ -58,8 +58,8 @@ class Comm(Protocol):
     Calls raise CommError if the ranks make different calls or the buffers do not fit each other. The examples below run
     on in-process ranks and give equal results under MPI.
 
-    >>> from rote import run
-    >>> run(lambda comm: (comm.rank, comm.size, isinstance(comm, Comm)), ranks=2)
+    >>> import rote
+    >>> rote.run(lambda comm: (comm.rank, comm.size, isinstance(comm, rote.runtime.Comm)), ranks=2)
     [(0, 2, True), (1, 2, True)]
     """
 
@@ -108,12 +108,12 @@ class Comm(Protocol):
     def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
         """Send the r-th part of `send` to rank r; the r-th part of `recv` comes from rank r.
 
-        >>> from rote import run
+        >>> import numpy as np, rote
         >>> def transposed(comm):
         ...     received = np.empty(2, int)
         ...     comm.alltoallv(np.array([0, 1]) + 10 * comm.rank, [1, 1], received, [1, 1])
         ...     return received.tolist()
-        >>> run(transposed, ranks=2)
+        >>> rote.run(transposed, ranks=2)
         [[0, 10], [1, 11]]
         """
         ...
@@ -121,12 +121,12 @@ class Comm(Protocol):
     def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
         """Gather the `send` of all ranks in `recv`, one after the other.
 
-        >>> from rote import run
+        >>> import numpy as np, rote
         >>> def gathered(comm):
         ...     received = np.empty(3, int)
         ...     comm.allgatherv(np.arange(comm.rank + 1), received, [1, 2])
         ...     return received.tolist()
-        >>> run(gathered, ranks=2)
+        >>> rote.run(gathered, ranks=2)
         [[0, 0, 1], [0, 0, 1]]
         """
         ...
@@ -134,12 +134,12 @@ class Comm(Protocol):
     def bcast_in_place(self, buffer: Array, root: int) -> None:
         """Copy the root's buffer into the buffer of every rank.
 
-        >>> from rote import run
+        >>> import numpy as np, rote
         >>> def copied(comm):
         ...     buffer = np.full(2, comm.rank)
         ...     comm.bcast_in_place(buffer, root=1)
         ...     return buffer.tolist()
-        >>> run(copied, ranks=2)
+        >>> rote.run(copied, ranks=2)
         [[1, 1], [1, 1]]
         """
         ...
@@ -147,12 +147,12 @@ class Comm(Protocol):
     def allreduce_in_place(self, buffer: Array, op: Op) -> None:
         """Combine the buffers of all ranks element by element, in place on all; floats of one node in rank order.
 
-        >>> from rote import run
+        >>> import numpy as np, rote
         >>> def total(comm):
         ...     buffer = np.array([1, comm.rank])
         ...     comm.allreduce_in_place(buffer, "sum")
         ...     return buffer.tolist()
-        >>> run(total, ranks=3)
+        >>> rote.run(total, ranks=3)
         [[3, 3], [3, 3], [3, 3]]
         """
         ...
@@ -160,12 +160,12 @@ class Comm(Protocol):
     def reduce_in_place(self, buffer: Array, op: Op, root: int) -> None:
         """Combine the buffers of all ranks, as `allreduce_in_place`, in place at the root; the others do not change.
 
-        >>> from rote import run
+        >>> import numpy as np, rote
         >>> def largest(comm):
         ...     buffer = np.array([comm.rank])
         ...     comm.reduce_in_place(buffer, "max", root=0)
         ...     return buffer.tolist()
-        >>> run(largest, ranks=3)
+        >>> rote.run(largest, ranks=3)
         [[2], [1], [2]]
         """
         ...
@@ -173,12 +173,12 @@ class Comm(Protocol):
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         """Combine the `send` of all ranks, as `allreduce`; rank r receives the r-th part, of counts[r] elements.
 
-        >>> from rote import run
+        >>> import numpy as np, rote
         >>> def part(comm):
         ...     received = np.empty(comm.rank + 1, int)
         ...     comm.reduce_scatter(np.array([1, 2, 3]), received, [1, 2], "sum")
         ...     return received.tolist()
-        >>> run(part, ranks=2)
+        >>> rote.run(part, ranks=2)
         [[2], [4, 6]]
         """
         ...

@@ -34,7 +34,8 @@ def world() -> Comm:
     Raises: CommError if the process was launched as one of several MPI ranks, and no MPI can be loaded or the MPI that
     loads is not the launcher's.
 
-    >>> world().size
+    >>> import rote
+    >>> rote.runtime.world().size
     1
     """
     current = inside.get()
@@ -51,6 +52,7 @@ def as_comm(comm: object | None) -> Comm:
     An mpi4py communicator has one wrapper. It is made over a duplicate on first use (a collective call) and freed with
     the communicator. Raises: CommError if `comm` is not a communicator.
 
+    >>> from rote.runtime import as_comm, world
     >>> as_comm(None) is world(), as_comm(world()) is world()
     (True, True)
     """
@@ -102,7 +104,8 @@ def run(
             ranks are released from any collective in which they wait. On MPI ranks, each raises its own error; if the
             error is not caught, it ends the job.
 
-    >>> run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
+    >>> import rote
+    >>> rote.run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
     """
     if on not in ("auto", "threads"):
