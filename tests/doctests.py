@@ -1,5 +1,7 @@
 """How examples in docstrings run: errors are compared whole, and wisdom has a folder of its own in each.
 
+Those of public names run as if a reader pasted them into a fresh Python; those of other names see their module.
+
 Python's doctest compares errors with notes by their last line alone before Python 3.11.4.
 """
 
@@ -13,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-__all__ = ["compare_whole_errors", "keep_wisdom_apart"]
+__all__ = ["compare_whole_errors", "keep_wisdom_apart", "run_pasted"]
 
 
 class _Traceback:
@@ -46,3 +48,11 @@ def keep_wisdom_apart() -> None:
             return run(self, test, *args, **options)
 
     doctest.DocTestRunner.run = run_apart  # type: ignore[method-assign]
+
+
+def run_pasted(name: str, text: str) -> str:
+    """Run the examples of a docstring with no names but their own; the complaint, empty when all is as they say."""
+    test = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, None, 0)
+    report: list[str] = []
+    doctest.DocTestRunner().run(test, out=report.append)
+    return "".join(report)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import ast
 import doctest
-import importlib
 import inspect
 import re
 import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 
 import pytest
-from doctests import compare_whole_errors
+from doctests import compare_whole_errors, keep_wisdom_apart, run_pasted
+from house import ROOT
 
 import rote
 import rote.array_api
 import rote.array_api.fft
 import rote.array_api.linalg
+import rote.compat.mpi4py_fft
+import rote.einops
 import rote.testing
 
 Named = tuple[str, object]
+
+# The pages that name what is public: entries of one are names by which users reach a thing, or classes of results.
+REFERENCE = "\n".join((ROOT / "notebooks" / name).read_text("utf-8") for name in ("reference.md", "array-api.md"))
 
 # Public name -> why it shows no example. Everything else must.
 UNSHOWN = {
@@ -41,6 +47,7 @@ UNSHOWN = {
 
 # The modules that users import by themselves, beside those that the door gives.
 DOORS = (rote.array_api, rote.array_api.fft, rote.array_api.linalg, rote.testing)
+
 
 # With these a first sentence is a noun phrase: what comes back. One that opens with a verb wants a `Returns:`.
 NOUN_PHRASE = {
@@ -76,6 +83,32 @@ def public() -> tuple[Named, ...]:
         values = ((n, getattr(door, n)) for n in names_of(door) if not n.startswith("_"))
         named += [(f"{door.__name__}.{n}", value) for n, value in values if of_the_house(value)]
     return tuple((name, value) for name, value in named if not isinstance(value, ModuleType))
+
+
+def listed(text: str) -> Iterator[str]:
+    """The full names that the directives of a page make entries of: summaries, data, and members of a module."""
+    for fence in re.findall(r"^```\{eval-rst\}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        module = ""
+        for directive in re.split(r"^\.\. ", fence, flags=re.MULTILINE):
+            kind, _, rest = directive.partition("::")
+            lines = rest.splitlines() or [""]
+            named = re.search(r"^   :members: (.*(?:\n {6}.*)*)", rest, re.MULTILINE)
+            match kind:
+                case "currentmodule" | "automodule":
+                    module = lines[0].strip()
+                    yield from (f"{module}.{name}" for name in re.findall(r"\w+", named[1] if named else ""))
+                case "autosummary":
+                    yield from (f"{module}.{line.strip()}" for line in lines if re.fullmatch(r" {3}\w[\w.]*", line))
+                case "py:data":
+                    yield f"{module}.{lines[0].strip()}"
+
+
+@cache
+def listed_only() -> dict[str, object]:
+    """What the reference lists and no door gives: the classes of results, and names of mpi4py-fft."""
+    values = {id(value) for _, value in public()}
+    entries = {name: resolve_name(name) for name in listed(REFERENCE)}
+    return {name: value for name, value in entries.items() if callable(value) and id(value) not in values}
 
 
 def methods_of(kind: type) -> Iterator[Named]:
@@ -120,25 +153,60 @@ def complaint(name: str, value: object) -> str:
 def test_public_names_show_and_tell() -> None:
     """Each name and each method has a first sentence of its own and an example, and says what comes back.
 
-    A property has no example of its own: its class shows it.
+    A property has no example of its own: its class shows it. So does a class that no door gives with its methods.
     """
-    complaints = [complaint(name, value) for name, value in described().items() if name not in UNSHOWN]
+    things = described() | listed_only()
+    complaints = [complaint(name, value) for name, value in things.items() if name not in UNSHOWN]
     assert [text for text in complaints if text] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(rote.errors.__all__) - {"counted", "deprecated"}))
-def test_examples_of_errors_print_what_they_say(name: str) -> None:
-    """Errors are named after the door, where doctest's own search does not find them: their examples are run here."""
-    error = getattr(rote.errors, name)
-    homes = (importlib.import_module(home) for home in ("rote.grammar.errors", "rote.errors"))
-    home = next(home for home in homes if name in vars(home))
-    tests = doctest.DocTestFinder().find(error, name, module=False, globs=dict(vars(home)))
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+def modules() -> dict[str, ModuleType]:
+    """The modules that users import, by name."""
+    inner = (value for name in rote.__all__ if isinstance(value := getattr(rote, name), ModuleType))
+    doors = (rote, *inner, *DOORS, rote.compat.mpi4py_fft, rote.einops)
+    return {door.__name__: door for door in doors}
+
+
+@cache
+def examples() -> dict[str, str]:
+    """Every docstring with examples of what users see, with its first name: of modules, and of what they hold."""
+    texts: dict[str, str] = {}
+    for name, value in {**modules(), **described(), **listed_only()}.items():
+        text = inspect.getdoc(value) or ""
+        if ">>>" in text:
+            texts.setdefault(text, name)
+    return texts
+
+
+def imports_of(text: str) -> set[str]:
+    """The modules of Rote that the examples of a docstring import, or import names from."""
+    lines = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(lines)):
+        if isinstance(node, ast.ImportFrom):
+            names.add("." * node.level + (node.module or ""))
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name for name in names if name.startswith((".", "rote"))}
+
+
+def test_examples_run_when_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples of a public docstring need no name that they do not import, and print what they say."""
+    monkeypatch.chdir(tmp_path)
     compare_whole_errors()
-    report: list[str] = []
-    for test in tests:
-        doctest.DocTestRunner().run(test, out=report.append)
-    assert sum(len(test.examples) for test in tests) > 0
-    assert not report, "".join(report)
+    keep_wisdom_apart()
+    reports = {name: run_pasted(name, text) for text, name in examples().items()}
+    assert len(reports) > 450
+    assert {name: report for name, report in reports.items() if report} == {}
+
+
+def test_examples_import_public_modules() -> None:
+    """What an example imports, a user may import."""
+    private = {name: imports_of(text) - modules().keys() for text, name in examples().items()}
+    assert {name: names for name, names in private.items() if names} == {}
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
