@@ -1,13 +1,16 @@
-"""Draw the pictures of this folder: `python notebooks/pictures/draw.py` writes them beside this file.
+"""Draw the pictures of this folder: `python notebooks/pictures/draw.py` writes them beside this file, or those that are
+named.
 
 A row of `PICTURES` is a file's name and what it shows. A test compares what is stored with what is drawn today.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import gallery
 import matplotlib
 from matplotlib.figure import Figure
 
@@ -87,17 +90,21 @@ def cuboids() -> Figure:
 
 PICTURES: dict[str, Callable[[], Figure]] = {
     f"{picture.__name__}.svg": picture for picture in (walk, kinds, refinement, matrices, views, messages, cuboids)
-}
+} | gallery.PICTURES
 
 
 def draw(name: str, folder: Path) -> Path:
     """Write one picture into a folder, with text as outlines, and with no date or number that changes by itself."""
     path = folder / name
+    figure = PICTURES[name]()
+    if path.suffix == ".png":  # of the figure's size, however wide its letters are
+        figure.savefig(path, metadata={"Software": None}, dpi=90)
+        return path
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "path"}):
-        PICTURES[name]().savefig(path, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+        figure.savefig(path, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
     return path
 
 
 if __name__ == "__main__":
-    for name in PICTURES:
+    for name in sys.argv[1:] or PICTURES:
         print(draw(name, Path(__file__).parent))

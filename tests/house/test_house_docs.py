@@ -2,7 +2,8 @@
 
 - ```sh        in README the Quick start, two lines; CI runs them in a fresh clone, since they install the package.
                In guides scripts for clusters, of which the first of two pages is run with a srun of our own
-- ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any
+- ```python    a `>>>` session is a doctest; a plain script runs, and prints the ```text block right below, if any;
+               "Save it as `name.py`" below it does so, for the commands that follow
 - ```console   each `$ command` runs in one temporary folder per page, with this Python's programs first on PATH,
                and prints exactly the lines below it; `...` stands for any text within a line, for times and the
                like, and alone on a line for any lines
@@ -44,12 +45,14 @@ FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of a page: its language, its text, the line where it starts, and what it is said to print."""
+    """A fenced block of a page: its language, its text, the line where it starts, what it is said to print, and the
+    name of the file that the reader saves it as."""
 
     language: str
     text: str
     line: int
     output: str | None
+    file: str | None
 
 
 def blocks(page: str) -> list[Block]:
@@ -62,8 +65,14 @@ def blocks(page: str) -> list[Block]:
         follows = i + 1 < len(found) and not page[found[i].end() : found[i + 1].start()].strip()
         return found[i + 1]["text"] if follows and found[i + 1]["language"] == "text" else None
 
+    def file(i: int) -> str | None:
+        below = i + 1 + (output(i) is not None)
+        end = found[below].start() if below < len(found) else len(page)
+        saved = re.match(r"\s*Save it as `([\w.]+)`", page[found[below - 1].end() : end])
+        return saved[1] if saved else None
+
     return [
-        Block(match["language"], match["text"], page.count("\n", 0, match.start()) + 1, output(i))
+        Block(match["language"], match["text"], page.count("\n", 0, match.start()) + 1, output(i), file(i))
         for i, match in enumerate(found)
     ]
 
@@ -145,6 +154,8 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytes
     for block in blocks(page.read_text("utf-8")):
         if block.language == "python":
             wrong.append(run_python(block, names))
+            if block.file:
+                (tmp_path / block.file).write_text(block.text, "utf-8")
         elif block.language == "console":
             wrong.append(run_console(block, tmp_path))
         else:

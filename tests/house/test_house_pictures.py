@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import util
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ from xml.etree import ElementTree as xml
 import numpy as np
 import pytest
 from house import ROOT
+from matplotlib.image import imread
 
 FOLDER = ROOT / "notebooks" / "pictures"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.md"))]
@@ -25,7 +27,9 @@ def pictures() -> ModuleType:
     spec = util.spec_from_file_location("draw_pictures", FOLDER / "draw.py")
     assert spec and spec.loader
     module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(FOLDER), *sys.path])
+        spec.loader.exec_module(module)
     return module
 
 
@@ -60,13 +64,24 @@ QUICK = ("walk.svg", "kinds.svg")  # the picture of README, and one that is draw
 def test_stored_pictures_are_current(pictures: ModuleType, tmp_path: Path, quick: bool) -> None:
     """Drawn anew, each picture has the same texts and the same cells in the same colours: else run
     `python notebooks/pictures/draw.py`."""
-    names = [name for name in pictures.PICTURES if (name in QUICK) is quick]
+    names = [name for name in pictures.PICTURES if (name in QUICK) is quick and name.endswith(".svg")]
     assert len(names) > 1
     for name in names:
         said, cells = facts(FOLDER / name)
         said_now, cells_now = facts(pictures.draw(name, tmp_path))
         assert (said, len(cells) > 10) == (said_now, True)
         assert alike(cells, cells_now)
+
+
+@pytest.mark.slow
+def test_the_pictures_of_programs_are_current(pictures: ModuleType, tmp_path: Path) -> None:
+    """Run anew, each program gives the stored picture, but for letters and the edges of lines; none is large."""
+    names = [name for name in pictures.PICTURES if name.endswith(".png")]
+    assert len(names) == 10
+    for name in names:
+        stored, drawn = (imread(path) for path in (FOLDER / name, pictures.draw(name, tmp_path)))
+        assert (FOLDER / name).stat().st_size < 40_000
+        assert stored.shape == drawn.shape and abs(stored - drawn).mean() < 0.03, name
 
 
 def test_every_picture_is_drawn_by_the_script_and_shown(pictures: ModuleType) -> None:
