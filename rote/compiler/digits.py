@@ -38,13 +38,14 @@ from ..errors import LayoutError, PlanError
 from ..lattice import Lattice, Shape
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
+from ..layout.kinds import Split
 from .compile import compile
 from .movement import RECEIVES, SENDS, Message, Movement, movement
 from .overlaps import overlaps_below
 from .plan import Plan, grids
 from .step import Step
 
-__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "step_digits"]
+__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "step_digits", "unpadded"]
 
 Ints = npt.NDArray[np.int64]
 State = int | Literal["*", "+"]
@@ -251,6 +252,12 @@ def digits(plan: Plan) -> Digits:
         if None not in steps:
             return Digits(shape, padded, tuple([step for step in steps if step is not None]))
 
+    return unpadded(plan)
+
+
+def unpadded(plan: Plan) -> Digits:
+    """A plan as operations on digits, with tables where digits do not fit: no mode is padded."""
+    shape = plan.source.shape
     return Digits(shape, plan, tuple([step_digits(step.before, step.after) or Table(step) for step in plan.steps]))
 
 
@@ -290,19 +297,27 @@ def _paddings(states: Sequence[Distribution]) -> list[Shape]:
     An extent that is a multiple of the parts of all layouts together, times their tiles, always fits, if tiles fit each
     other. One that is a multiple for each layout alone is the least that can.
     """
-    extents = []
-    for mode, extent in enumerate(states[0].shape):
-        alone, together = list[int](), 1
-        for splits in {dist.splits[mode] for dist in states}:
-            parts, tile = prod(split.parts for split in splits), lcm(*[split.kind.tile or 1 for split in splits])
-            alone.append(parts * tile)
-            together *= parts * tile
-
-        least = lcm(*alone)
-        units = [least * k for k in range(1, together // least + 1) if together // least % k == 0]
-        extents.append(sorted({-(-extent // unit) * unit for unit in units}))
-
+    modes = zip(states[0].shape, *[dist.splits for dist in states], strict=True)
+    extents = [longer_extents(extent, splits) for extent, *splits in modes]
     return sorted(product(*extents), key=prod)[:_TRIED]
+
+
+def longer_extents(extent: int, modes: Iterable[Sequence[Split]]) -> list[int]:
+    """Extents of a mode, from its own on, with which its digits may fit if it is split in some ways.
+
+    >>> from rote.layout.layout import parse
+    >>> longer_extents(13, [parse(text).on(13, 4).splits[0] for text in ("block[(0)]", "[(0)]")])
+    [16]
+    """
+    alone, together = list[int](), 1
+    for splits in {*modes}:
+        parts, tile = prod(split.parts for split in splits), lcm(*[split.kind.tile or 1 for split in splits])
+        alone.append(parts * tile)
+        together *= parts * tile
+
+    least = lcm(*alone)
+    units = [least * k for k in range(1, together // least + 1) if together // least % k == 0]
+    return sorted({-(-extent // unit) * unit for unit in units})
 
 
 def _bound(plan: Plan, shape: Shape) -> int | None:
