@@ -1,0 +1,289 @@
+"""Contractions as functions of arrays of JAX: moves of blocks, and `jax.numpy.einsum` of what is local.
+
+A letter whose extent does not divide is padded at the end, in all tensors alike. What lies there does not matter: where
+a product sums over the letter, its factors are zero there, so sums are those without padding; along other letters the
+result has padding, too. Where no padding fits, moves go by tables, blocks are in arrays of the largest block's shape,
+and what lies behind a block is cleared in the same way.
+
+    ik,kj->ij, k of 5 in blocks on 2 ranks        A  a a a | a a 0        B  b b b | b b 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, islice, product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..compiler.digits import Table, longer_extents, unpadded
+from ..errors import LayoutError, PlanError, counted
+from ..functions.contraction.plan import Contraction, contraction_of
+from ..functions.contraction.stages import Move, Product
+from ..functions.contraction.tree import Request
+from ..layout.distribution import Distribution
+from ..layout.kinds import Split
+from .arrays import check_sharded, sharding
+from .lowering import Lowered
+from .meshes import check_dtype, check_mesh, library, rank_of
+from .positions import Positions
+
+__all__ = ["LoweredContraction", "lower_contraction"]
+
+Moves = tuple[tuple[Lowered, ...], ...]
+"""For each tensor that moves in a stage, the moves of its panels; one if all are equal, none if it stays."""
+
+_MOST = 1.5  # times the largest blocks: padding that needs more memory is not worth it
+_TRIED = 8  # paddings, the smallest first, because each is planned anew
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class LoweredContraction:
+    """A contraction as a function of arrays of JAX, for use in `jit`. `lower` makes it.
+
+    Attributes:
+        contraction: the one that was lowered; its `result.shape` is that without padding.
+        plan: the one that runs, of longer operands if there is padding.
+        mesh: the mesh.
+        moves: for each stage, the moves of its tensors.
+    """
+
+    contraction: Contraction
+    plan: Contraction
+    mesh: Any
+    moves: tuple[Moves, ...]
+
+    @property
+    def operands(self) -> tuple[Distribution, ...]:
+        """The distributions of the arguments."""
+        return self.plan.operands
+
+    @property
+    def result(self) -> Distribution:
+        """The distribution of the result."""
+        return self.plan.result
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether a move goes by a table of places, because its digits do not fit."""
+        moves = [move for of_stage in self.moves for of_tensor in of_stage for move in of_tensor]
+        return any(isinstance(step, Table) for move in moves for step in move.digits.steps)
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The array in the stored order of the result, from one for each operand in its stored order.
+
+        Raises:
+            LayoutError: there is not one array for each operand.
+            PlanError: an array has another shape, dtype or sharding than its operand; or an end has no sharding.
+        """
+        if len(arrays) != len(self.operands):
+            counts = f"{counted(len(self.operands), 'operand')}, not {len(arrays)}"
+            raise LayoutError(f"{self.plan.subscripts} has {counts}\nwrite one array for each")
+
+        for array, dist, dtype in zip(arrays, self.operands, self.plan.dtypes, strict=True):
+            check_sharded(array, dist, self.mesh)
+            if array.dtype != dtype:
+                raise PlanError(f"an array is of {array.dtype}, its operand of {dtype}\ncompile it for {array.dtype}")
+
+        *specs, spec = [sharding(dist, self.mesh).spec for dist in (*self.operands, self.result)]
+        jax = library()
+        product = jax.shard_map(self.local, mesh=self.mesh, in_specs=tuple(specs), out_specs=spec, check_vma=False)
+        return product(*arrays)
+
+    def local(self, *blocks: Any) -> Any:
+        """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it."""
+        jnp, extents = library().numpy, self.contraction.extents
+        if 0 in extents.values():  # every sum is empty
+            return jnp.zeros(self.result.max_local_shape(), self.plan.dtype)
+
+        values, dists = [*blocks], [dist for dist, _ in self.plan.values()]
+        for stage, moves in zip(self.plan.stages, self.moves, strict=True):
+            if isinstance(stage, Move):
+                values.append(moves[0][0].local(values[stage.value]))
+                continue
+
+            ends = [dists[value] for value in stage.values]
+            factors = [values[value] for value in stage.values]
+            if stage.is_diagonal:
+                values.append(_diagonal(factors[0], ends[0], stage.terms[0], self.mesh))
+                continue
+
+            # What lies behind the ends of letters that are summed is no part of the sums.
+            for number, term in enumerate(stage.terms):
+                summed = {letter: extents[letter] for letter in term if letter not in stage.term}
+                factors[number] = _cleared(factors[number], ends[number], term, summed, self.mesh)
+            if stage.panels is None:
+                product = _product(stage, factors, self.plan.dtype)
+                values.append(jnp.broadcast_to(product, stage.result.max_local_shape()))
+            else:
+                values.append(_in_panels(stage, factors, ends, moves, self.plan.dtype, self.mesh))
+        return values[-1]
+
+
+def lower_contraction(contraction: Contraction, mesh: Any, *, pad: bool = True) -> LoweredContraction:
+    """A contraction as a function of arrays of JAX; see `lower`.
+
+    Args:
+        pad: whether operands may be longer than they are; if not, moves whose digits do not fit go by tables.
+    """
+    for dist, dtype in contraction.values():
+        check_mesh(mesh, dist.grid)
+        check_dtype(dtype)
+        if dist.layout.rooted:
+            raise PlanError(f"{dist.layout} is rooted, and devices hold blocks of one shape\nwrite a layout without |")
+
+    if 0 in contraction.extents.values():  # nothing moves
+        return LoweredContraction(contraction, contraction, mesh, ())
+
+    for plan in _padded(contraction) if pad else ():
+        lowered = LoweredContraction(contraction, plan, mesh, _moves(plan, mesh))
+        if not lowered.has_tables:
+            return lowered
+    return LoweredContraction(contraction, contraction, mesh, _moves(contraction, mesh))
+
+
+def _moves(plan: Contraction, mesh: Any) -> tuple[Moves, ...]:
+    """For each stage, the moves of its tensors."""
+    moves = list[Moves]()
+    for stage in plan.stages:
+        of_tensors = ((stage.plan,),) if isinstance(stage, Move) else stage.plans
+        moves.append(tuple([tuple([Lowered(unpadded(move), mesh) for move in of_panels]) for of_panels in of_tensors]))
+    return tuple(moves)
+
+
+# --- padding ---------------------------------------------------------------------------------------------------------
+
+
+def _padded(plan: Contraction) -> Iterator[Contraction]:
+    """The contraction, then those of longer operands whose digits may fit, the smallest first."""
+    yield plan
+    values, extents = plan.values(), plan.extents
+    if any(dist.layout.view is not None for dist, _ in values):
+        return  # the extents are those of the view
+
+    # A letter is as long in all tensors, but where one element broadcasts.
+    splits: dict[str, list[tuple[Split, ...]]] = {letter: [()] for letter in extents}
+    for term, (dist, _) in zip(_terms(plan), values, strict=True):
+        for letter, extent, of_mode in zip(term, dist.shape, dist.splits, strict=True):
+            if extent == extents[letter]:
+                splits[letter].append(of_mode)
+    longer = product(*[longer_extents(extent, splits[letter]) for letter, extent in extents.items()])
+
+    for lengths in islice(sorted(longer, key=prod), _TRIED):
+        padded = dict(zip(extents, lengths, strict=True))
+        with suppress(LayoutError, PlanError):  # blocks are of given sizes, or no plan is within the bound
+            yield _replanned(plan, padded)
+
+
+def _terms(plan: Contraction) -> list[str]:
+    """The letters of each tensor."""
+    terms = [*plan.subscripts.terms]
+    for stage in plan.stages:
+        terms.append(terms[stage.value] if isinstance(stage, Move) else stage.term)
+    return terms
+
+
+def _replanned(plan: Contraction, extents: Mapping[str, int]) -> Contraction:
+    """The contraction of longer operands, in memory that grows as they do."""
+    text = plan.subscripts
+    before, after, growth = (*plan.operands, plan.result), list[Distribution](), 1.0
+    for term, dist in zip((*text.terms, text.result), before, strict=True):
+        shape = [
+            extents[letter] if n == plan.extents[letter] else n for letter, n in zip(term, dist.shape, strict=True)
+        ]
+        after.append(dist.layout.on(tuple(shape), dist.grid))
+        growth = max(growth, prod(after[-1].max_local_shape()) / prod(dist.max_local_shape()))
+
+    if growth > _MOST:
+        raise PlanError(f"{text} needs {growth:.2f} times the memory with padding")
+    shapes, most = tuple([dist.shape for dist in after[:-1]]), int(plan.cost.peak_bytes * growth)
+    *operands, result = after
+    return contraction_of(
+        Request(text, shapes, plan.dtypes, tuple(operands), plan.grid, result, False, most, plan.machine)
+    )
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def _product(stage: Product, factors: Sequence[Any], dtype: np.dtype[Any]) -> Any:
+    """The product of blocks, with one element along the letters of which all factors have one."""
+    jnp = library().numpy
+    return jnp.einsum(f"{','.join(stage.terms)}->{stage.term}", *[factor.astype(dtype) for factor in factors])
+
+
+def _in_panels(
+    stage: Product, factors: Sequence[Any], ends: Sequence[Distribution], moves: Moves, dtype: np.dtype[Any], mesh: Any
+) -> Any:
+    """The product of blocks whose panels move, are multiplied, and are added or put in their place, one by one."""
+    jax, rank = library(), rank_of(mesh)
+    lax, jnp = jax.lax, jax.numpy
+    panels = stage.panels
+    assert panels is not None
+
+    def positions(dist: Distribution, mode: int) -> list[Positions]:
+        rows = [dist.indices(rank)[mode] for rank in range(dist.grid.size)]
+        return [Positions([panels.among(row, panel) for row in rows]) for panel in range(panels.count)]
+
+    # Each factor that moves: its number, the mode of the letter, where its panels are, and their moves.
+    moving = list[tuple[int, int, list[Positions], tuple[Lowered, ...]]]()
+    for number, (dist, term, of_factor) in enumerate(zip(ends, stage.terms, moves, strict=False)):
+        if of_factor:
+            mode = term.index(panels.letter)
+            moving.append((number, mode, positions(dist, mode), of_factor))
+
+    # One list of moves more than factors is that of the product, whose panels move before they are in the result.
+    away, along = [*chain(*moves[len(factors) :])], stage.term.find(panels.letter)
+    into = positions(stage.result, along) if along >= 0 else []
+    total = jnp.zeros(stage.result.max_local_shape(), dtype)
+
+    for panel in range(panels.count):
+        # No panel begins before the last one is in the total, where XLA keeps barriers: for CPUs it does not.
+        total, *blocks = lax.optimization_barrier((total, *factors))
+        for number, mode, places, of_factor in moving:
+            taken = places[panel].taken(blocks[number], mode, rank)
+            blocks[number] = of_factor[panel % len(of_factor)].local(taken)  # one move is for all panels
+
+        made = _product(stage, blocks, dtype)
+        if away:
+            move = away[panel % len(away)]
+            made = move.local(jnp.broadcast_to(made, move.source.max_local_shape()))
+        total = into[panel].put(total, along, rank, made) if into else total + made
+    return total
+
+
+def _diagonal(block: Any, dist: Distribution, term: str, mesh: Any) -> Any:
+    """The elements whose indices along the modes of each letter are equal; zero where other ranks have them."""
+    jnp = library().numpy
+    add, modes = jnp.any if block.dtype == bool else jnp.sum, range(len(term))
+    repeated = tuple([mode for mode in modes if term[mode] in term[:mode]])
+    for mode in repeated:
+        equal = _indices(dist, term.index(term[mode]), mesh) == _indices(dist, mode, mesh)
+        block = jnp.where(equal, block, jnp.zeros((), block.dtype))
+    return add(block, axis=repeated).astype(block.dtype)
+
+
+def _cleared(block: Any, dist: Distribution, term: str, extents: Mapping[str, int], mesh: Any) -> Any:
+    """A block with zeros behind the ends of some letters, whose extents are given."""
+    jnp = library().numpy
+    for mode, letter in enumerate(term):
+        if letter not in extents:
+            continue
+        lengths = {len(dist.indices(rank)[mode]) for rank in range(dist.grid.size)}
+        if len(lengths) > 1 or dist.shape[mode] > extents[letter]:
+            indices = _indices(dist, mode, mesh)
+            block = jnp.where((indices >= 0) & (indices < extents[letter]), block, jnp.zeros((), block.dtype))
+    return block
+
+
+def _indices(dist: Distribution, mode: int, mesh: Any) -> Any:
+    """This rank's indices along a mode, in an array that broadcasts over its block; -1 behind the block."""
+    jnp = library().numpy
+    table = np.full((dist.grid.size, dist.max_local_shape()[mode]), -1, np.int32)
+    for rank, row in enumerate(table):
+        indices = dist.indices(rank)[mode]
+        row[: len(indices)] = indices
+    return jnp.expand_dims(jnp.asarray(table)[rank_of(mesh)], [m for m in range(len(dist.shape)) if m != mode])

@@ -1,0 +1,67 @@
+"""Positions along a mode of a block, which may differ from rank to rank, as slices where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .meshes import library
+
+__all__ = ["Positions"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Positions:
+    """Positions along a mode of a block, for each rank.
+
+    Rows shorter than the longest one are followed by what is no position: nothing is there, and what is put there is
+    dropped.
+
+    Attributes:
+        rows: the positions of each rank, in rank order.
+    """
+
+    rows: Sequence[Ints]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rank has a position."""
+        return not any(len(row) for row in self.rows)
+
+    def taken(self, block: Any, mode: int, rank: Any, fill: Any = 0) -> Any:
+        """What a block has there, and `fill` where there is nothing."""
+        jnp = library().numpy
+        where = self._slice()
+        if where is not None:
+            return block[(*(slice(None),) * mode, where)]
+        return jnp.take(block, self._table()[rank], axis=mode, mode="fill", fill_value=fill)
+
+    def put(self, block: Any, mode: int, rank: Any, values: Any) -> Any:
+        """A block with other values there."""
+        where = self._slice()
+        return block.at[(*(slice(None),) * mode, self._table()[rank] if where is None else where)].set(
+            values, mode="drop"
+        )
+
+    def _slice(self) -> slice | None:
+        """The positions as a slice; None if they differ between ranks, or are not adjacent."""
+        first = self.rows[0]
+        if not all(np.array_equal(row, first) for row in self.rows):
+            return None
+        if len(first) and not np.array_equal(first, np.arange(first[0], first[0] + len(first))):
+            return None
+        return slice(int(first[0]), int(first[-1]) + 1) if len(first) else slice(0)
+
+    def _table(self) -> Any:
+        """The positions as an array [rank, number]."""
+        jnp = library().numpy
+        table = np.full((len(self.rows), max(map(len, self.rows))), np.iinfo(np.int32).max, np.int32)
+        for row, positions in zip(table, self.rows, strict=True):
+            row[: len(positions)] = positions
+        return jnp.asarray(table)
