@@ -11,10 +11,16 @@ from ..lazy import attach
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .arrays import from_global, sharding, stored_shape, to_global
+    from .contraction import LoweredContraction
     from .lowering import Lowered, lower
 else:
     __getattr__, __dir__ = attach(
-        __name__, {"arrays": "from_global sharding stored_shape to_global", "lowering": "Lowered lower"}
+        __name__,
+        {
+            "arrays": "from_global sharding stored_shape to_global",
+            "contraction": "LoweredContraction",
+            "lowering": "Lowered lower",
+        },
     )
 
-__all__ = ["Lowered", "from_global", "lower", "sharding", "stored_shape", "to_global"]
+__all__ = ["Lowered", "LoweredContraction", "from_global", "lower", "sharding", "stored_shape", "to_global"]

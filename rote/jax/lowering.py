@@ -7,22 +7,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ..compiler.digits import DigitOperation, Digits, StepDigits, Table
 from ..compiler.plan import Plan
 from ..errors import PlanError
+from ..functions.contraction.plan import Contraction
 from ..layout.distribution import Distribution
 from ..layout.layout import identity
+from ..lazy import late
 from .arrays import check_sharded, sharding
 from .meshes import axes_of, check_dtype, check_mesh, library, rank_of
+
+if TYPE_CHECKING:
+    from .contraction import LoweredContraction
 
 __all__ = ["Lowered", "lower"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)  # `jit` refers to it weakly
 class Lowered:
     """A plan as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
@@ -67,17 +72,24 @@ class Lowered:
         return block
 
 
-def lower(plan: Plan, mesh: Any) -> Lowered:
+@overload
+def lower(plan: Plan, mesh: Any) -> Lowered: ...
+@overload
+def lower(plan: Contraction, mesh: Any) -> LoweredContraction: ...
+def lower(plan: Plan | Contraction, mesh: Any) -> Lowered | LoweredContraction:
     """A plan as a function of arrays of JAX.
 
     Args:
-        plan: the plan, whose grid is the mesh.
+        plan: the plan, or contraction, whose grid is the mesh.
         mesh: a `jax.sharding.Mesh`, whose axes are the modes of the grid, in order.
 
     Raises:
         PlanError: the mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX
             would change its dtype.
     """
+    if isinstance(plan, Contraction):
+        return late("jax.contraction:lower_contraction")(plan, mesh)
+
     for dist in (plan.source, plan.target):
         check_mesh(mesh, dist.grid)
     if any(step.wire is not None for step in plan.steps):
