@@ -12,6 +12,7 @@ from ..lazy import attach
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .arrays import from_global, sharding, stored_shape, to_global
     from .contraction import LoweredContraction
+    from .fourier import FFT
     from .lowering import Lowered, lower
 else:
     __getattr__, __dir__ = attach(
@@ -19,8 +20,9 @@ else:
         {
             "arrays": "from_global sharding stored_shape to_global",
             "contraction": "LoweredContraction",
+            "fourier": "FFT",
             "lowering": "Lowered lower",
         },
     )
 
-__all__ = ["Lowered", "LoweredContraction", "from_global", "lower", "sharding", "stored_shape", "to_global"]
+__all__ = ["FFT", "Lowered", "LoweredContraction", "from_global", "lower", "sharding", "stored_shape", "to_global"]

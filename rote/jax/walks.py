@@ -1,0 +1,233 @@
+"""Walks as functions of arrays of JAX: transforms of blocks, and the moves between them, which `lowering` makes.
+
+Between two stages the tensor is padded so that the digits of the move fit. A stage in which a mode is whole cuts the
+padding off before it transforms, and pads anew; so each mode has one padded extent for as long as it stays split:
+
+    8 x 6 x 5 on a mesh 2 x 2      block[(0),(1),()]     8 x 6 x 5    fft(2)
+      move                         block[(0),(),(1)]     8 x 6 x 6    fft(1)
+      move                         block[(),(0),(1)]     8 x 6 x 6    fft(0)
+
+Walks that read modes through views have the extents of their digits, and are not padded. Where digits of a move do not
+fit, it goes by a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+
+from ..compiler.compile import compile
+from ..compiler.digits import Digits, Table, step_digits
+from ..compiler.plan import Plan
+from ..errors import LayoutError, PlanError
+from ..fft.walk import Action, Stage, Transform, Twiddle, Walk
+from ..layout.distribution import Distribution
+from ..layout.refine import unfused_ends
+from .arrays import sharding
+from .lowering import Lowered
+from .meshes import check_dtype, library, rank_of
+from .transforms import check_kind, divided, multiplied, roots, transformed
+
+__all__ = ["LoweredWalk", "lowered_walks"]
+
+_MOST = 2  # times the largest block: padding that needs more memory is not worth it
+_TRIED = 64  # paddings, the smallest first
+_POINTS = 1 << 29  # of which twiddles are found in integers of 32 bits
+
+Ends = tuple[tuple[Distribution, Distribution], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredWalk:
+    """A walk as a function of blocks, where a `shard_map` over a mesh calls it.
+
+    Attributes:
+        walk: the walk of the tensor as it is, without padding.
+        source, target: the padded distributions of the tensor and of its spectrum.
+        stages: the padded distributions before and after the actions of each stage.
+        moves: what moves the tensor from each stage to the next.
+        mesh: the mesh.
+    """
+
+    walk: Walk
+    source: Distribution
+    target: Distribution
+    stages: Ends
+    moves: tuple[Lowered, ...]
+    mesh: Any
+
+    @property
+    def tables(self) -> int:
+        """The number of steps that go by a table."""
+        return sum(isinstance(step, Table) for move in self.moves for step in move.digits.steps)
+
+    def local(self, block: Any, scale: float, ortho: bool = False) -> Any:
+        """A rank's block of the result, from its block of the argument.
+
+        Args:
+            scale: the factor by which the result is multiplied.
+            ortho: whether cosine and sine transforms are orthogonal, up to the scale.
+        """
+        for number, (stage, (before, after)) in enumerate(zip(self.walk.stages, self.stages, strict=True)):
+            block = block.reshape(before.max_local_shape())
+            if stage.done:
+                block = _cut(block, stage)
+            for action in stage.done:
+                if isinstance(action, Transform):
+                    scale *= divided(block.shape, action)
+                    block = transformed(block, action, ortho)
+                else:
+                    block = block * _twiddles(action, before, block.dtype, self.mesh)
+            block = _fitted(block, after.max_local_shape())
+
+            if number < len(self.moves):
+                move = self.moves[number]
+                block = move.local(block.reshape(move.source.max_local_shape()))
+
+        block = block.reshape(self.target.max_local_shape())
+        return block if scale == 1 else block * scale
+
+
+def lowered_walks(walk: Walk, mesh: Any, tables: bool) -> Iterator[LoweredWalk]:
+    """A walk as functions of blocks: those with the paddings in which the digits of all moves fit, the least first.
+
+    Args:
+        walk: the walk, whose grid is the mesh.
+        mesh: a `jax.sharding.Mesh`.
+        tables: whether moves may go by tables; then there is one function, without padding.
+
+    Raises:
+        PlanError: the mesh is not the grid; JAX would change a dtype; or something is not done here: an end that is
+            partial or rooted, some kinds of transforms, resampling.
+    """
+    for end in (walk.source, walk.target):
+        sharding(end, mesh)
+    for dtype in {walk.dtype, *walk.dtypes()}:
+        check_dtype(dtype)
+    for stage in walk.stages:
+        for action in stage.done:
+            _check(action)
+
+    own = [(stage.before, stage.after) for stage in walk.stages]
+    views = any(dist.layout.view is not None for pair in own for dist in pair)
+    for stages in [own] if views or tables else _padded(own):
+        dtypes = walk.dtypes()[1:]
+        ends = [unfused_ends(a, b) for (_, a), (b, _) in pairwise(stages)]
+        plans = [compile(*pair, dtype, machine=walk.machine) for pair, dtype in zip(ends, dtypes, strict=False)]
+        moves = tuple([_move(plan, mesh) for plan in plans])
+
+        source, target = (walk.source, walk.target) if views else (stages[0][0], stages[-1][1])
+        lowered = LoweredWalk(walk, source, target, tuple(stages), moves, mesh)
+        if tables or not lowered.tables:
+            yield lowered
+
+
+def _check(action: Action) -> None:
+    """Refuse an action that has no function here."""
+    if isinstance(action, Transform):
+        check_kind(action.kind)
+    elif isinstance(action, Twiddle):
+        if action.points > _POINTS:
+            raise PlanError(f"{action.points} points have twiddles of more than 32 bits\nmake an axis of fewer points")
+    else:
+        raise PlanError(f"rote.jax has no {action}")
+
+
+def _move(plan: Plan, mesh: Any) -> Lowered:
+    """A plan without padding; steps whose digits do not fit go by tables."""
+    steps = [step_digits(step.before, step.after) or Table(step) for step in plan.steps]
+    return Lowered(Digits(plan.source.shape, plan, tuple(steps)), mesh)
+
+
+# --- padding ---------------------------------------------------------------------------------------------------------
+
+
+def _padded(own: Sequence[tuple[Distribution, Distribution]]) -> Iterator[list[tuple[Distribution, Distribution]]]:
+    """The stages of a walk without views on padded extents, in which all moves' digits may fit, the smallest first."""
+    # A segment of a mode is where it stays split, and has one padded extent. They are numbered by the stages before
+    # in which the mode is whole; such a stage ends one segment and begins the next.
+    segments = list[tuple[list[int], list[int]]]()
+    passed = [0] * own[0][0].order
+    for before, _ in own:
+        after = [number + (not splits) for number, splits in zip(passed, before.splits, strict=True)]
+        segments.append((passed, after))
+        passed = after
+
+    splits = dict[tuple[int, int], set[Any]]()
+    for pair, numbers in zip(own, segments, strict=True):
+        for dist, along in zip(pair, numbers, strict=True):
+            for mode, number in enumerate(along):
+                splits.setdefault((mode, number), set()).add(dist.splits[mode])
+
+    for units in sorted(product(*map(_units, splits.values())), key=prod)[:_TRIED]:
+        unit = dict(zip(splits, units, strict=True))
+        stages = []
+        for pair, numbers in zip(own, segments, strict=True):
+            before, after = (_on(d, [unit[at] for at in enumerate(ns)]) for d, ns in zip(pair, numbers, strict=True))
+            if before is None or after is None:
+                break
+            stages.append((before, after))
+        else:
+            yield stages
+
+
+def _units(splits: set[Any]) -> list[int]:
+    """The numbers of which an extent may be a multiple, so that digits of some splits of a mode may fit."""
+    alone = [prod(s.parts for s in some) * lcm(*[s.kind.tile or 1 for s in some]) for some in splits]
+    least, together = lcm(*alone), prod(alone)
+    return [least * k for k in range(1, together // least + 1) if together // least % k == 0]
+
+
+def _on(dist: Distribution, units: Sequence[int]) -> Distribution | None:
+    """The distribution on extents that are multiples of some numbers; None if it has sizes of its own, or too large."""
+    shape = tuple([-(-extent // unit) * unit for extent, unit in zip(dist.shape, units, strict=True)])
+    try:
+        padded = dist.layout.on(shape, dist.grid)
+    except LayoutError:
+        return None
+    return padded if prod(padded.max_local_shape()) <= _MOST * prod(dist.max_local_shape()) else None
+
+
+def _cut(block: Any, stage: Stage) -> Any:
+    """A block without the padding of whole modes."""
+    before = stage.before
+    extents = zip(block.shape, before.view_shape, before.splits, strict=True)
+    return block[tuple([slice(padded if splits else own) for padded, own, splits in extents])]
+
+
+def _fitted(block: Any, shape: Sequence[int]) -> Any:
+    """A block of another shape: cut at the end of its modes, or with zeros there."""
+    jnp = library().numpy
+    block = block[tuple(map(slice, shape))]
+    return jnp.pad(block, [(0, new - old) for old, new in zip(block.shape, shape, strict=True)])
+
+
+# --- factors ---------------------------------------------------------------------------------------------------------
+
+
+def _twiddles(action: Twiddle, dist: Distribution, dtype: np.dtype[Any], mesh: Any) -> Any:
+    """The factors of a rank's block, which broadcast to it."""
+    digit = _indices(dist, action.mode, mesh)
+    other = _indices(dist, action.other, mesh) // action.weight % action.size
+    turns = multiplied(multiplied(digit, action.step % action.points, action.points), other, action.points)
+    factors = roots(turns, action.points, dtype)
+    return factors.conj() if action.back else factors
+
+
+def _indices(dist: Distribution, mode: int, mesh: Any) -> Any:
+    """A rank's indices along a mode, as an array that broadcasts to its block."""
+    jnp = library().numpy
+    longest = dist.max_local_shape()[mode]
+    table = np.zeros((dist.grid.size, longest), np.uint32)
+    for rank, row in enumerate(table):
+        indices = dist.indices(rank)[mode]
+        row[: len(indices)] = indices
+
+    shape = [1] * dist.order
+    shape[mode] = longest
+    return jnp.asarray(table)[rank_of(mesh)].reshape(shape)
