@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .arrays import from_global, sharding, stored_shape, to_global
     from .contraction import LoweredContraction
     from .fourier import FFT
+    from .halo import LoweredHalo
     from .lowering import Lowered, lower
 else:
     __getattr__, __dir__ = attach(
@@ -21,8 +22,10 @@ else:
             "arrays": "from_global sharding stored_shape to_global",
             "contraction": "LoweredContraction",
             "fourier": "FFT",
+            "halo": "LoweredHalo",
             "lowering": "Lowered lower",
         },
     )
 
-__all__ = ["FFT", "Lowered", "LoweredContraction", "from_global", "lower", "sharding", "stored_shape", "to_global"]
+__all__ = ["FFT", "Lowered", "LoweredContraction", "LoweredHalo"]
+__all__ += ["from_global", "lower", "sharding", "stored_shape", "to_global"]

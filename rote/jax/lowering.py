@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..compiler.digits import DigitOperation, Digits, StepDigits, Table
+from ..compiler.halo import HaloPlan
 from ..compiler.plan import Plan
 from ..errors import PlanError
 from ..functions.contraction.plan import Contraction
@@ -23,6 +24,7 @@ from .meshes import axes_of, check_dtype, check_mesh, library, rank_of
 
 if TYPE_CHECKING:
     from .contraction import LoweredContraction
+    from .halo import LoweredHalo
 
 __all__ = ["Lowered", "lower"]
 
@@ -76,11 +78,13 @@ class Lowered:
 def lower(plan: Plan, mesh: Any) -> Lowered: ...
 @overload
 def lower(plan: Contraction, mesh: Any) -> LoweredContraction: ...
-def lower(plan: Plan | Contraction, mesh: Any) -> Lowered | LoweredContraction:
+@overload
+def lower(plan: HaloPlan, mesh: Any) -> LoweredHalo: ...
+def lower(plan: Plan | Contraction | HaloPlan, mesh: Any) -> Lowered | LoweredContraction | LoweredHalo:
     """A plan as a function of arrays of JAX.
 
     Args:
-        plan: the plan, or contraction, whose grid is the mesh.
+        plan: a plan, a contraction, or the plan of a halo, whose grid is the mesh.
         mesh: a `jax.sharding.Mesh`, whose axes are the modes of the grid, in order.
 
     Raises:
@@ -88,7 +92,11 @@ def lower(plan: Plan | Contraction, mesh: Any) -> Lowered | LoweredContraction:
             would change its dtype.
     """
     if isinstance(plan, Contraction):
-        return late("jax.contraction:lower_contraction")(plan, mesh)
+        contraction: LoweredContraction = late("jax.contraction:lower_contraction")(plan, mesh)
+        return contraction
+    if isinstance(plan, HaloPlan):
+        halo: LoweredHalo = late("jax.halo:lower_halo")(plan, mesh)
+        return halo
 
     for dist in (plan.source, plan.target):
         check_mesh(mesh, dist.grid)

@@ -1,0 +1,153 @@
+"""Halos of arrays of JAX: blocks with the cells of their neighbours around them, by permutations.
+
+A halo grows mode by mode, so what comes along one mode has the ghosts of the modes before, and corners need no messages
+of their own. Along a mode, all blocks pass cells to the part that is one further, then two, as far as a halo reaches:
+
+    width 1 on 3 parts        . a a .    . b b .    . c c .
+    from the part before        a a .    a b b .    b c c .        a -> b, b -> c
+    from the part behind        a a b    a b b c    b c c .        b -> a, c -> b
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..compiler.halo import HaloPlan
+from ..errors import PlanError
+from ..layout.distribution import Distribution
+from ..layout.grid import row_major
+from .arrays import check_sharded, sharding
+from .meshes import check_dtype, library, rank_of
+from .positions import Positions
+
+__all__ = ["LoweredHalo", "lower_halo"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class LoweredHalo:
+    """A halo as a function of arrays of JAX, for use in `jit`. `lower` makes it.
+
+    Attributes:
+        plan: the plan.
+        mesh: the mesh.
+    """
+
+    plan: HaloPlan
+    mesh: Any
+
+    def __call__(self, x: Any, fill: Any = 0) -> Any:
+        """The blocks with their ghosts, side by side, from an array in the stored order of `plan.source`.
+
+        Args:
+            fill: the value of ghosts beyond the ends of modes that are not periodic, and behind shorter blocks.
+
+        Raises:
+            PlanError: the array has another shape, dtype or sharding than the source; or that has no sharding.
+        """
+        where, jax = sharding(self.plan.source, self.mesh), library()
+        check_sharded(x, self.plan.source, self.mesh)
+        if x.dtype != self.plan.dtype:
+            raise PlanError(f"the array is of {x.dtype}, the plan of {self.plan.dtype}\nmake one for {x.dtype}")
+
+        def local(block: Any) -> Any:
+            return self.local(block, fill)
+
+        return jax.shard_map(local, mesh=self.mesh, in_specs=where.spec, out_specs=where.spec, check_vma=False)(x)
+
+    def local(self, block: Any, fill: Any = 0) -> Any:
+        """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it."""
+        jax, rank = library(), rank_of(self.mesh)
+        halos = [self.plan.wanted(number) for number in range(self.mesh.size)]
+
+        for mode, (low, high) in enumerate(self.plan.widths):
+            longer = (*block.shape[:mode], block.shape[mode] + low + high, *block.shape[mode + 1 :])
+            grown = jax.numpy.full(longer, fill, block.dtype)
+
+            for step in _passes(self.plan.source, mode, low, [halo[mode] for halo in halos]):
+                cells = step.sent.taken(block, mode, rank)
+                if any(sender != receiver for sender, receiver in step.senders.items()):
+                    cells = jax.lax.ppermute(cells, self.mesh.axis_names, [*step.senders.items()])
+                arrives = np.isin(np.arange(self.mesh.size), [*step.senders.values()])
+                if not arrives.all():  # elsewhere, what is there stays
+                    there = step.received.taken(grown, mode, rank)
+                    cells = jax.numpy.where(jax.numpy.asarray(arrives)[rank], cells, there)
+                grown = step.received.put(grown, mode, rank, cells)
+            block = grown
+        return block
+
+
+def lower_halo(plan: HaloPlan, mesh: Any) -> LoweredHalo:
+    """A halo as a function of arrays of JAX; see `lower`."""
+    sharding(plan.source, mesh)  # or the error that says why there is none
+    check_dtype(plan.dtype)
+    return LoweredHalo(plan, mesh)
+
+
+class _Pass(NamedTuple):
+    """Cells along a mode that go from each part to the one that is some parts further.
+
+    Attributes:
+        senders: for each rank that sends, the one that receives, which may be itself.
+        sent, received: where the cells are in the sender's block, and in the receiver's halo.
+    """
+
+    senders: dict[int, int]
+    sent: Positions
+    received: Positions
+
+
+def _passes(dist: Distribution, mode: int, low: int, halos: Sequence[Ints]) -> list[_Pass]:
+    """The passes along a mode that fill halos.
+
+    Args:
+        low: how many ghosts are below a block.
+        halos: for each rank, the indices in its halo along the mode; -1 beyond the ends.
+    """
+    weights, splits = row_major(dist.grid.shape), dist.splits[mode]
+    parts = prod([split.parts for split in splits])
+    senders = defaultdict[int, dict[int, int]](dict)
+    sent, received = defaultdict[int, dict[int, Ints]](dict), defaultdict[int, dict[int, Ints]](dict)
+
+    for rank, indices in enumerate(halos):
+        places, at = np.flatnonzero(indices >= 0), dist.grid.coordinates(rank)
+        owners, local = dist.locate(mode, indices[places])
+
+        # Which rank has each cell, and how many parts further this rank is.
+        holders, distances = np.full(len(places), rank), np.zeros(len(places), np.int64)
+        for split in splits:
+            further = at[split.grid_mode] - owners[split.grid_mode]
+            holders -= further * weights[split.grid_mode]
+            distances = distances * split.parts + further
+
+        # A cell from beyond an end is one round further, so that cells of one pass are adjacent.
+        if len(places):
+            beyond = indices[low] - low + places - indices[places]
+            distances -= beyond // dist.shape[mode] * parts
+
+        for distance in {*distances.tolist()}:
+            here = distances == distance
+            holder = int(holders[here][0])
+            senders[distance][holder] = rank
+            sent[distance][holder], received[distance][rank] = local[here], places[here]
+
+    size = dist.grid.size
+    return [
+        _Pass(senders[distance], _positions(sent[distance], size), _positions(received[distance], size))
+        for distance in sorted(senders)
+    ]
+
+
+def _positions(rows: dict[int, Ints], size: int) -> Positions:
+    """The positions of some ranks; the others have the same ones if these are equal, for they do not matter."""
+    first, *more = rows.values()
+    others = first if all(np.array_equal(row, first) for row in more) else first[:0]
+    return Positions([rows.get(rank, others) for rank in range(size)])

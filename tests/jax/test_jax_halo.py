@@ -1,0 +1,124 @@
+"""Halos on devices: the ghosts are those of the whole array, padded, wherever blocks end; and so are gradients."""
+
+from __future__ import annotations
+
+import random
+
+import jax
+import numpy as np
+import pytest
+from devices import compiled, mesh_of
+
+import rote
+from rote.compiler.halo import HaloPlan
+from rote.jax import from_global, lower, to_global
+
+
+def plan_of(layout, shape, grid, widths, periodic, dtype="f8"):
+    """The plan of a halo."""
+    return HaloPlan(rote.parse(layout).on(shape, grid), widths, periodic, np.dtype(dtype))
+
+
+def cells_of(plan, rank):
+    """Per mode, the indices of a rank's halo, and -1 beyond the ends: a cut of all indices, padded."""
+    cuts = []
+    own = plan.source.indices(rank)
+    for n, (low, high), wraps, indices in zip(plan.source.shape, plan.widths, plan.periodic, own, strict=True):
+        options = {"mode": "wrap"} if wraps else {"constant_values": -1}
+        padded = np.pad(np.arange(n), (low, high), **options)
+        cuts.append(padded[indices[0] : indices[-1] + 1 + low + high] if len(indices) else padded[:0])
+    return np.ix_(*cuts)
+
+
+def blocks_of(x):
+    """The blocks of an array, in the order of the devices."""
+    return [np.array(shard.data) for shard in sorted(x.addressable_shards, key=lambda shard: shard.device.id)]
+
+
+def check(plan, fill=0):
+    """Law: halos are cuts of the whole array, padded; and gradients add what is in the cells of all halos."""
+    lowered, rng = lower(plan, mesh_of(plan.source.grid.shape)), np.random.default_rng(0)
+    whole = rng.integers(1, 99, plan.source.shape).astype("f8")
+    x = from_global(whole, plan.source, lowered.mesh)
+    halos, pull = jax.jit(lambda x: jax.vjp(lambda x: lowered(x, fill), x))(x)
+
+    weights, sums = rng.integers(-9, 9, halos.shape).astype("f8"), np.zeros(whole.shape)
+    weights = jax.device_put(weights, halos.sharding)
+    for rank, (block, weight) in enumerate(zip(blocks_of(halos), blocks_of(weights), strict=True)):
+        cells = cells_of(plan, rank)
+        inside = np.logical_and.reduce(np.broadcast_arrays(*[indices >= 0 for indices in cells]))
+        of_rank = tuple(map(slice, inside.shape))
+        np.testing.assert_array_equal(block[of_rank], np.where(inside, whole[cells], fill))
+        np.add.at(sums, cells, np.where(inside, weight[of_rank], 0))
+
+    # Replicas have equal cells, and each has a part of the gradient.
+    (gradient,) = jax.jit(pull)(weights)
+    copies = plan.source.grid.size // np.prod(
+        [split.parts for splits in plan.source.splits for split in splits], dtype=int
+    )
+    np.testing.assert_array_equal(to_global(gradient, plan.source), sums / copies)
+    return lowered, x
+
+
+def case(pick):
+    """A halo around blocks whose extents divide or not; few are wider than a block."""
+    grid = pick([(2,), (4,), (8,), (2, 2), (2, 3), (4, 2), (2, 2, 2)])
+    shape = tuple(pick([4, 8, 12, 13, 7, 3]) for _ in range(pick([1, 2, 2, 3])))
+    modes = [list[str]() for _ in shape]
+    for g in range(len(grid)):
+        if pick([True, True, True, False]):
+            pick(modes).append(f"{g}:{pick(['block', 'block', 'block(ceil)'])}")
+
+    layout = "[" + ",".join(f"({','.join(mode)})" for mode in modes) + "]"
+    widths = tuple((pick([0, 1, 1, 2, 5]), pick([0, 1, 1, 2, 9])) for _ in shape)
+    return plan_of(layout, shape, grid, widths, tuple(pick([True, False]) for _ in shape)), pick([0, -1.5])
+
+
+def check_many(seeds):
+    """The law, for random halos."""
+    for seed in seeds:
+        plan, fill = case(random.Random(seed).choice)
+        try:
+            check(plan, fill)
+        except Exception as error:
+            raise AssertionError(f"{plan}, fill {fill}, seed {seed}") from error
+
+
+def test_halos_are_cuts_of_the_padded_array():
+    """Law: on all ranks, a halo is a cut of the whole array, padded by its other end or by a value."""
+    check_many(range(8))
+
+
+@pytest.mark.slow
+def test_more_halos_are_cuts_of_the_padded_array():
+    """The same for more of them."""
+    check_many(range(8, 150))
+
+
+@pytest.mark.parametrize(
+    ("layout", "widths", "messages"),
+    [
+        ("block[(0),(1)]", ((1, 1), (2, 2)), 4),
+        ("block[(0),(1)]", ((1, 0), (0, 0)), 1),
+        ("block[(0,1),()]", ((2, 1), (3, 3)), 2),
+        ("block[(0,1),()]", ((3, 0), (0, 0)), 2),
+    ],
+)
+def test_halos_of_equal_blocks_are_permutations(layout, widths, messages):
+    """Law: along a mode, one permutation brings the cells of each part that a halo reaches, corners included."""
+    plan = plan_of(layout, (16, 16), (2, 4), widths, (True, False))
+    lowered, x = check(plan)
+    program = jax.jit(lowered)
+    assert compiled(program, x) == {"collective-permute": messages}
+    assert " gather(" not in program.lower(x).compile().as_text()
+
+
+def test_what_has_no_halo_is_refused():
+    """Roots have no halo on devices, nor has another array than that of the plan."""
+    rooted = plan_of("block[(0)]|(1)", (8,), (2, 2), ((1, 1),), (False,))
+    with pytest.raises(rote.PlanError, match=r"has no sharding.*\nwrite a layout without \+ and \|"):
+        lower(rooted, mesh_of((2, 2)))
+
+    lowered = lower(plan_of("block[(0)]", (8,), (4,), ((1, 1),), (False,)), mesh_of((4,)))
+    with pytest.raises(rote.PlanError, match="the array is of float32, the plan of float64"):
+        lowered(from_global(np.zeros(8, "f4"), lowered.plan.source, lowered.mesh))
