@@ -7,6 +7,7 @@ each with one owner. A rank receives the products of the pieces of its modes.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -19,14 +20,14 @@ import numpy.typing as npt
 from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.distribution import Distribution, block_range
-from ..layout.grid import ravel, unravel
+from ..layout.grid import integer, ravel, unravel
 from ..layout.kinds import Split, mode_set
 from ..machines.machine import DEFAULT, Machine, slowest_of
 from .cost import Cost
 from .overlaps import counting
 from .verify.halo import Delivery, verify_deliveries
 
-__all__ = ["HaloPlan"]
+__all__ = ["HaloPlan", "flags_of", "widths_of"]
 
 Ints = npt.NDArray[np.int64]
 Width = tuple[int, int]
@@ -199,6 +200,35 @@ class HaloPlan:
         halo = "periodic halo" if any(self.periodic) else "halo"
         cost = self.cost
         return f"{halo} of {widths} around {self.source}: {cost.messages} messages, {cost.bytes:,} bytes to one rank"
+
+
+def widths_of(width: int | Sequence[int | Width], order: int) -> tuple[Width, ...]:
+    """Per mode, the ghosts below and above, from what a caller writes.
+
+    Raises:
+        LayoutError: it is no number, nor a list of numbers or pairs.
+
+    >>> widths_of([1, (2, 0)], 2)
+    ((1, 1), (2, 0))
+    """
+    try:
+        per_mode = tuple(width) if isinstance(width, Sequence) else (width,) * order
+        pairs = [tuple(ghosts) if isinstance(ghosts, Sequence) else (ghosts, ghosts) for ghosts in per_mode]
+        widths = tuple((integer(low, "a width"), integer(high, "a width")) for low, high in pairs)
+        right = all(low >= 0 and high >= 0 for low, high in widths)
+    except ValueError:  # not integers, or more than two
+        right = False
+
+    if not right:
+        raise LayoutError(
+            f"{width!r} is no width of ghost cells\nwrite a number, or per mode one or a pair (below, above)"
+        )
+    return widths
+
+
+def flags_of(periodic: bool | Sequence[bool], order: int) -> tuple[bool, ...]:
+    """Per mode, whether it is periodic."""
+    return tuple(map(bool, periodic)) if isinstance(periodic, Sequence | np.ndarray) else (bool(periodic),) * order
 
 
 @memoized(4096)

@@ -19,7 +19,7 @@ from .alignment import as_plain_operands, into
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
-from .contraction.subscripts import Subscripts, as_text, read_subscripts
+from .contraction.subscripts import Subscripts, as_text, read_path, read_subscripts
 from .distributed import Distributed, KeyAxis, linked, shape_of
 from .exact import exact_contract
 from .rules import follows, numpy_arguments, of_two
@@ -112,7 +112,7 @@ def einsum(
         for name, value in (("layout", layout), ("grid", grid), ("max_bytes", max_bytes)):
             if value is not None:
                 raise LayoutError(f"einsum takes plan= or {name}=\ngive {name}= to rote.compile_einsum, which plans it")
-    path = None if optimize is True else _path(optimize, len(arrays))
+    path = None if optimize is True else read_path(optimize, len(arrays))
 
     is_part = len(arrays) == 1 and out is None and {*labels.terms[0]} == {*labels.result}  # in NumPy a view
     if is_part and layout is None and grid is None and max_bytes is None and plan is None:
@@ -159,7 +159,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
     """
     operands, _ = numpy_arguments(operands, {})
     _, arrays, labels = _read(subscripts, operands)
-    path = _path(optimize, len(arrays))
+    path = read_path(optimize, len(arrays))
     placed = [(x.distribution, x.local.dtype) for x in common_operands(arrays)]
     plan = planned(labels, placed, "einsum_path", path=path)
     return ["einsum_path", *plan.path], plan.explain()
@@ -429,32 +429,6 @@ def _read(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any], Sub
     if not isinstance(subscripts, str):
         subscripts, arrays = as_text((subscripts, *operands))
     return subscripts, arrays, read_subscripts(subscripts, tuple([len(shape_of(x)) for x in arrays]))
-
-
-def _path(optimize: Any, count: int) -> tuple[tuple[int, ...], ...] | None:
-    """The path that a call of einsum gives, checked for a number of operands; None to let the plan choose.
-
-    >>> _path(["einsum_path", (0, 1), (1, 0)], 3), _path("greedy", 3)
-    (((0, 1), (0, 1)), None)
-    """
-    named = optimize[0] if isinstance(optimize, tuple | list) and optimize else optimize
-    if named is None or named is True or named is False or named in ("greedy", "optimal"):
-        return None
-
-    remaining, groups = count, []
-    for group in optimize[1:] if named == "einsum_path" else [()]:
-        numbers = {*group} if isinstance(group, tuple | list) else set()
-        if not numbers or len(numbers) < len(group) or not numbers <= {*range(remaining)}:
-            raise LayoutError(
-                f"optimize={optimize!r} is no path of {count} operands\n"
-                "write True, or a path as of numpy.einsum_path: ['einsum_path', (0, 1), (0, 1)]"
-            )
-        groups.append(tuple(sorted(numbers)))
-        remaining -= len(numbers) - 1
-
-    if remaining > 1:
-        groups.append(tuple(range(remaining)))  # as NumPy does
-    return tuple([group for group in groups if len(group) > 1]) or None
 
 
 def conjugate(x: Any) -> Any:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from ..errors import LayoutError
 from ..functions.distributed import Array, Distributed
 from ..functions.moves import record_move, records_open
-from ..layout.grid import integer
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.cache import cached
@@ -67,16 +66,18 @@ def without_halo(x: T, halo: npt.ArrayLike, width: Width, periodic: Periodic) ->
 
 def halo_plan(x: Distributed, width: Width, periodic: Periodic) -> HaloPlan:
     """The plan of a halo; it moves nothing."""
-    from ..compiler.halo import HaloPlan
+    from ..compiler.halo import HaloPlan, flags_of, widths_of
 
     order = len(x.distribution.shape)
-    return HaloPlan(x.distribution, _widths(width, order), _flags(periodic, order), x.local.dtype)
+    return HaloPlan(x.distribution, widths_of(width, order), flags_of(periodic, order), x.local.dtype)
 
 
 def _bound(name: str, x: Distributed, width: Width, periodic: Periodic) -> tuple[HaloPlan, IndexedMove]:
     """The plan and the move of a halo, for a call; when they are made, each rank proves the plan for its own cells."""
+    from ..compiler.halo import flags_of, widths_of
+
     order = len(x.distribution.shape)
-    key = (name, x.distribution, x.local.dtype, _widths(width, order), _flags(periodic, order))
+    key = (name, x.distribution, x.local.dtype, widths_of(width, order), flags_of(periodic, order))
 
     def make() -> tuple[HaloPlan, IndexedMove]:
         from ..runtime.indexed import IndexedMove
@@ -87,28 +88,6 @@ def _bound(name: str, x: Distributed, width: Width, periodic: Periodic) -> tuple
         return plan, IndexedMove(plan.source, plan.wanted(x.comm.rank), x.comm)
 
     return cached(x.comm, "halos", key, make, _KEPT, lambda: (name, key[1:]))
-
-
-def _widths(width: Width, order: int) -> tuple[tuple[int, int], ...]:
-    """Per mode, the ghosts below and above."""
-    try:
-        per_mode = tuple(width) if isinstance(width, Sequence) else (width,) * order
-        pairs = [tuple(ghosts) if isinstance(ghosts, Sequence) else (ghosts, ghosts) for ghosts in per_mode]
-        widths = tuple((integer(low, "a width"), integer(high, "a width")) for low, high in pairs)
-        right = all(low >= 0 and high >= 0 for low, high in widths)
-    except ValueError:  # not integers, or more than two
-        right = False
-
-    if not right:
-        raise LayoutError(
-            f"{width!r} is no width of ghost cells\nwrite a number, or per mode one or a pair (below, above)"
-        )
-    return widths
-
-
-def _flags(periodic: Periodic, order: int) -> tuple[bool, ...]:
-    """Per mode, whether it is periodic."""
-    return tuple(map(bool, periodic)) if isinstance(periodic, Sequence | np.ndarray) else (bool(periodic),) * order
 
 
 def _check(name: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

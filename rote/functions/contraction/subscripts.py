@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ...errors import LayoutError, NotationError
 from ...grammar.nodes import exact
 
-__all__ = ["LETTERS", "Subscripts", "as_text", "read_subscripts", "spanning"]
+__all__ = ["LETTERS", "Subscripts", "as_text", "read_path", "read_subscripts", "spanning"]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -170,6 +170,32 @@ def _letter(label: Any) -> str:
     if not 0 <= number < len(_LABELS):
         raise ValueError
     return _LABELS[number]
+
+
+def read_path(optimize: Any, count: int) -> tuple[tuple[int, ...], ...] | None:
+    """The path that a call of einsum gives, checked for a number of operands; None to let the plan choose.
+
+    >>> read_path(["einsum_path", (0, 1), (1, 0)], 3), read_path("greedy", 3)
+    (((0, 1), (0, 1)), None)
+    """
+    named = optimize[0] if isinstance(optimize, tuple | list) and optimize else optimize
+    if named is None or named is True or named is False or named in ("greedy", "optimal"):
+        return None
+
+    remaining, groups = count, []
+    for group in optimize[1:] if named == "einsum_path" else [()]:
+        numbers = {*group} if isinstance(group, tuple | list) else set()
+        if not numbers or len(numbers) < len(group) or not numbers <= {*range(remaining)}:
+            raise LayoutError(
+                f"optimize={optimize!r} is no path of {count} operands\n"
+                "write True, or a path as of numpy.einsum_path: ['einsum_path', (0, 1), (0, 1)]"
+            )
+        groups.append(tuple(sorted(numbers)))
+        remaining -= len(numbers) - 1
+
+    if remaining > 1:
+        groups.append(tuple(range(remaining)))  # as NumPy does
+    return tuple([group for group in groups if len(group) > 1]) or None
 
 
 def spanning(term: str, shape: Sequence[int], extents: Mapping[str, int]) -> str:
