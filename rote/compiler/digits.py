@@ -39,6 +39,7 @@ from ..lattice import Lattice, Shape
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
 from ..layout.kinds import Split
+from ..layout.layout import Op
 from .compile import compile
 from .movement import RECEIVES, SENDS, Message, Movement, movement
 from .overlaps import overlaps_below
@@ -140,7 +141,7 @@ class StepDigits:
     ranks_before: tuple[State, ...]
     ranks_after: tuple[State, ...]
     operations: tuple[DigitOperation, ...]
-    ops: tuple[str, str]
+    ops: tuple[Op, Op]
 
     def __str__(self) -> str:
         sizes = " ".join(f"{_name(number)}={size}" for number, size in enumerate(self.sizes))
@@ -233,8 +234,12 @@ class Digits:
         return "\n".join(lines)
 
 
-def digits(plan: Plan) -> Digits:
+def digits(plan: Plan, pad: bool = True) -> Digits:
     """A plan as operations on digits, with the least padding that makes its digits fit, or with tables.
+
+    Args:
+        plan: the plan.
+        pad: whether the tensor may be padded. If not, steps whose digits do not fit are tables.
 
     Raises:
         PlanError: a layout is rooted, so that some ranks hold nothing.
@@ -247,7 +252,7 @@ def digits(plan: Plan) -> Digits:
             )
 
     shape = plan.source.shape
-    for padded in _padded(plan):
+    for padded in _padded(plan) if pad else [plan]:
         steps = [step_digits(step.before, step.after) for step in padded.steps]
         if None not in steps:
             return Digits(shape, padded, tuple([step for step in steps if step is not None]))
@@ -472,7 +477,7 @@ class _Search:
     local: set[Any]
     made: list[DigitOperation] = field(default_factory=list)
 
-    def operations(self, before: str, after: str) -> tuple[DigitOperation, ...]:
+    def operations(self, before: Op, after: Op) -> tuple[DigitOperation, ...]:
         """The operations, for contributions that combine by these reductions."""
         now, goal = self.now, self.goal
         stay = [w for w in now if now[w] == goal[w] == "+" and before == after]

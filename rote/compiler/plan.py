@@ -182,8 +182,11 @@ class Plan:
         cost = replace(self, steps=route.steps).cost
         return f"{kinds(route.steps)}\n  {versus(cost, self.cost)}"
 
-    def digits(self) -> Digits:
+    def digits(self, pad: bool = True) -> Digits:
         """The plan as reductions, slices, exchanges, gathers and permutations of whole digits, on equal blocks.
+
+        Args:
+            pad: whether the tensor may be padded. If not, each step whose digits do not fit is a table.
 
         Returns:
             These operations for each step, which are the same on every rank; for the least padded tensor whose digits
@@ -198,7 +201,7 @@ class Plan:
           1. alltoall: exchange a for c (ranks 4 at 1)
              a | b, cd  ->  c | ab, d   a=4 b=2 c=4 d=2
         """
-        moved: Digits = late("compiler.digits:digits")(self)
+        moved: Digits = late("compiler.digits:digits")(self, pad)
         return moved
 
     def plot(self) -> Any:

@@ -15,11 +15,11 @@ import numpy as np
 
 from ..errors import RoteError
 from ..layout.distribution import Distribution
+from ..layout.layout import identity
 from ..runtime.choose import Progress
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
-from ..runtime.regions import identity
 from ..units import in_bytes
 from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_netcdf, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING
 from ..lazy import attach
 
 if TYPE_CHECKING:  # what the table below says to Python, name by name
-    from .arrays import from_global, sharding, stored_shape, to_global
+    from .arrays import from_global, layout_of, sharding, stored_shape, to_global
+    from .collectives import virtual
     from .contraction import LoweredContraction
     from .fourier import FFT
     from .halo import LoweredHalo
-    from .lowering import Lowered, lower
+    from .lowering import Lowered, lower, redistribute
 else:
     __getattr__, __dir__ = attach(
         __name__,
         {
-            "arrays": "from_global sharding stored_shape to_global",
+            "arrays": "from_global layout_of sharding stored_shape to_global",
+            "collectives": "virtual",
             "contraction": "LoweredContraction",
             "fourier": "FFT",
             "halo": "LoweredHalo",
-            "lowering": "Lowered lower",
+            "lowering": "Lowered lower redistribute",
         },
     )
 
 __all__ = ["FFT", "Lowered", "LoweredContraction", "LoweredHalo"]
-__all__ += ["from_global", "lower", "sharding", "stored_shape", "to_global"]
+__all__ += ["from_global", "layout_of", "lower", "redistribute", "sharding", "stored_shape", "to_global", "virtual"]

@@ -1,18 +1,18 @@
 """Layouts as shardings of JAX, and arrays in *stored order*: the blocks of all ranks side by side.
 
-Each axis of the mesh is a mode of the grid, in order, and each device has the block of one rank. The shape of a stored
-array is a whole number of blocks, and its sharding says only which axes of the mesh split which mode. So a block
-distribution is stored as it is, padded at the end where blocks would differ, and a cyclic one is stored by rank.
+The shape of a stored array is a whole number of blocks, and its sharding says only which axes of the mesh split which
+mode. So a block distribution is stored as it is, and a cyclic one is stored by rank:
 
-    layout                 PartitionSpec on a mesh with axes x, y       stored order of 0 1 2 3 4 5 6 7 on 2 ranks
-    block[(0),(1)]         P("x", "y")                                  0 1 2 3 | 4 5 6 7
-    [(0),(1)]              P("x", "y")                                  0 2 4 6 | 1 3 5 7
-    block[(0,1),()]        P(("x", "y"), None)
+    layout              PartitionSpec on a mesh with axes x, y       stored order of 0 1 2 3 4 5 6 7 on 2 ranks
+    block[(0),(1)]      P("x", "y")                                  0 1 2 3 | 4 5 6 7
+    [(0),(1)]           P("x", "y")                                  0 2 4 6 | 1 3 5 7
+    block[(0,1),()]     P(("x", "y"), None)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -21,11 +21,57 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..layout.distribution import Distribution
-from .meshes import check_dtype, check_mesh, library
+from ..layout.layout import Layout, as_layout
+from .meshes import check_dtype, check_mesh, library, on_host
 
-__all__ = ["check_sharded", "from_global", "grown", "sharding", "stored_shape", "to_global"]
+__all__ = ["check_sharded", "distribution_of", "from_global", "from_stored", "layout_of", "on_mesh", "placed"]
+__all__ += ["sharding", "stored_shape", "to_global", "to_stored"]
 
-_FROM = "write from_global(array, dist, mesh)"
+Array = npt.NDArray[Any]
+
+_STORE = "write rote.jax.from_global(array, dist, mesh), which stores it so"
+
+
+# --- layouts and shardings -------------------------------------------------------------------------------------------
+
+
+def layout_of(where: Any, shape: Sequence[int] | None = None, mesh: Any = None) -> Layout:
+    """The layout of an array of JAX, of a `NamedSharding`, or of a PartitionSpec on a mesh.
+
+    Args:
+        where: an array, whose sharding is known; or a sharding, or a PartitionSpec.
+        shape: the shape of the array, for a sharding and for a PartitionSpec.
+        mesh: the mesh, for a PartitionSpec.
+
+    Raises:
+        PlanError: the sharding is no `NamedSharding`, or is not known.
+        LayoutError: parts are uneven, which JAX refuses, too.
+
+    >>> import jax, rote
+    >>> mesh = jax.sharding.AbstractMesh((2, 2, 2), ("x", "y", "z"))
+    >>> spec = jax.sharding.PartitionSpec("x", None, ("y", "z"))
+    >>> print(rote.jax.layout_of(spec, (8, 8, 8), mesh))
+    block[(0),(),(1,2)]
+    """
+    kinds = library().sharding
+    if isinstance(where, kinds.PartitionSpec):
+        return on_mesh(where, shape or (), mesh).layout
+    if isinstance(where, kinds.NamedSharding):
+        return on_mesh(where.spec, shape or (), where.mesh).layout
+    return distribution_of(where)[0].layout
+
+
+def on_mesh(layout: Any, shape: Sequence[int], mesh: Any) -> Distribution:
+    """The distribution of a layout, or of a PartitionSpec, on the devices of a mesh.
+
+    Raises:
+        PlanError: there is no mesh.
+        LayoutError: the layout does not fit the shape or the mesh.
+    """
+    check_mesh(mesh)
+    if isinstance(layout, library().sharding.PartitionSpec):
+        return Distribution.from_sharding(shape, mesh.shape, tuple(layout))
+    return as_layout(layout).on(shape, mesh.axis_sizes)
 
 
 def sharding(dist: Distribution, mesh: Any) -> Any:
@@ -33,6 +79,11 @@ def sharding(dist: Distribution, mesh: Any) -> Any:
 
     Raises:
         PlanError: the mesh is not the grid, or the distribution is partial or rooted, for which there is no sharding.
+
+    >>> import jax, rote
+    >>> mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
+    >>> rote.jax.sharding(rote.parse("[(0,1),()]").on((8, 8), (2, 2)), mesh).spec[0]
+    ('x', 'y')
     """
     check_mesh(mesh, dist.grid)
     if dist.partial or dist.layout.rooted:
@@ -41,8 +92,83 @@ def sharding(dist: Distribution, mesh: Any) -> Any:
             "write a layout without + and |, or call `local` of a lowered plan inside shard_map"
         )
     kinds = library().sharding
-    axes = [tuple([mesh.axis_names[split.grid_mode] for split in splits]) for splits in dist.splits]
+    axes = [tuple([mesh.axis_names[entry.grid_mode] for entry in entries]) for entries in dist.layout.modes]
     return kinds.NamedSharding(mesh, kinds.PartitionSpec(*axes))
+
+
+def distribution_of(x: Any, layout: Any = None, mesh: Any = None) -> tuple[Distribution, Any]:
+    """The distribution of an array, and its mesh.
+
+    Args:
+        x: an array of JAX, or what stands for one under `jit`.
+        layout: its layout or PartitionSpec, if JAX does not know it, or if it is in the stored order of another layout.
+        mesh: its mesh, if JAX does not know it.
+
+    Raises:
+        PlanError: the sharding is not known, or another one; or blocks are not all equal.
+        LayoutError: the layout does not fit the shape or the mesh.
+    """
+    if not isinstance(x, library().Array):
+        raise PlanError(f"{type(x).__name__} is no array of JAX\n{_STORE}, or jax.device_put(array, sharding)")
+
+    where = _known(x)
+    named = isinstance(where, library().sharding.NamedSharding)
+    if not named and (layout is None or mesh is None):
+        if where is None:
+            raise PlanError(
+                "under jit and grad JAX does not know the sharding of this array, because axes of its mesh are Auto\n"
+                "pass mesh= and layout=, a layout or a PartitionSpec; or make the mesh with Explicit axes"
+            )
+        raise PlanError(
+            f"the array is sharded as {where}, which names no axes of a mesh\n"
+            "write jax.device_put(array, jax.sharding.NamedSharding(mesh, spec)) first"
+        )
+
+    mesh = where.mesh if mesh is None else mesh
+    dist = on_mesh(where.spec if layout is None else layout, x.shape, mesh)
+    if dist.layout.view is not None:
+        raise PlanError(
+            f"{dist.layout} has a view, so its tensor's shape is not known\nwrite rote.jax.lower(plan, mesh)"
+        )
+    check_sharded(x, dist, mesh)
+    return dist, mesh
+
+
+def check_sharded(x: Any, dist: Distribution, mesh: Any) -> Any:
+    """Refuse an array of another shape than the stored one, or one that is known to be sharded otherwise.
+
+    Returns:
+        The PartitionSpec of the array, which must be that of `in_specs` where axes are Explicit.
+
+    Raises:
+        PlanError: the array is not what the distribution says.
+    """
+    if x.shape != stored_shape(dist):
+        raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {stored_shape(dist)}\n{_STORE}")
+
+    where, expected = _known(x), sharding(dist, mesh)
+    if where is not None and isinstance(x, library().core.Tracer):  # whose mesh has no devices
+        expected = sharding(dist, where.mesh)
+    if where is not None and not where.is_equivalent_to(expected, x.ndim):
+        raise PlanError(f"the array is sharded as {where}, and {dist} as {expected}\n{_STORE}")
+    return getattr(where, "spec", expected.spec)
+
+
+def _known(x: Any) -> Any:
+    """The sharding of an array, or None where JAX does not know it.
+
+    Under `jit` it knows it if all axes of the mesh are Explicit. With Auto axes it says that nothing is split, whatever
+    is.
+    """
+    jax = library()
+    if not isinstance(x, jax.core.Tracer):
+        return x.sharding
+    where = jax.typeof(x).sharding
+    explicit = {*where.mesh.axis_types} == {jax.sharding.AxisType.Explicit}
+    return where if explicit else None
+
+
+# --- stored order ----------------------------------------------------------------------------------------------------
 
 
 def stored_shape(dist: Distribution) -> tuple[int, ...]:
@@ -60,66 +186,112 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
     """An array of JAX in the stored order of a distribution, from a whole array on the host.
 
     Args:
-        array: an array of the distribution's shape, or a smaller one, which is padded with zeros at the end.
+        array: an array of the distribution's shape, or a smaller one, which is padded with zeros at the end. Of several
+            processes, each passes the same.
         dist: the distribution, such as `source` of a lowered plan.
-        mesh: the mesh of its grid.
+        mesh: the mesh, whose axes are the modes of the grid.
 
     Raises:
         PlanError: there is no such sharding, the array is larger, or JAX would change its dtype.
+
+    >>> import jax, numpy as np, rote
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> dist = rote.parse("[(0),()]").on((5, 3), 1)
+    >>> rote.jax.from_global(np.ones((5, 3), "f4"), dist, mesh).shape
+    (5, 3)
     """
-    jax = library()
     whole, where = np.asarray(array), sharding(dist, mesh)
-    if whole.ndim != len(dist.shape) or any(m > n for m, n in zip(whole.shape, dist.shape, strict=True)):
-        raise PlanError(f"an array of shape {whole.shape} does not fit in {dist.shape}\nwrite one of at most that")
     check_dtype(whole.dtype)
-
-    whole, ranks = grown(whole, dist.shape), {device: rank for rank, device in enumerate(mesh.devices.flat)}
-    shards = []
-    for device in mesh.local_devices:
-        block = whole[dist.tensor_indices(ranks[device])]
-        shards.append(jax.device_put(grown(block, dist.max_local_shape()), device))
-    return jax.make_array_from_single_device_arrays(stored_shape(dist), where, shards)
+    stored = to_stored(whole, dist, np)
+    return library().make_array_from_callback(stored.shape, where, lambda index: stored[index])
 
 
-def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) -> npt.NDArray[Any]:
+def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) -> Array:
     """A whole array on the host, from one in the stored order of a distribution.
 
     Args:
-        x: an array of JAX whose blocks are all on devices of this process.
+        x: an array of JAX. Of several processes, each gets the whole.
         dist: the distribution, such as `target` of a lowered plan.
         shape: the shape without padding; that of the distribution if None.
 
     Raises:
         PlanError: the array is not sharded as the distribution says.
+
+    >>> import jax, numpy as np, rote
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> dist = rote.parse("[(0)]").on(5, 1)
+    >>> rote.jax.to_global(rote.jax.from_global(np.arange(5, dtype="i4"), dist, mesh), dist)
+    array([0, 1, 2, 3, 4], dtype=int32)
     """
-    mesh = x.sharding.mesh
-    check_sharded(x, dist, mesh)
-    ranks = {device: rank for rank, device in enumerate(mesh.devices.flat)}
-    whole = np.empty(dist.shape, x.dtype)
-    for shard in x.addressable_shards:
-        rank = ranks[shard.device]
-        whole[dist.tensor_indices(rank)] = np.asarray(shard.data)[tuple(map(slice, dist.local_shape(rank)))]
-    return whole[tuple(map(slice, dist.shape if shape is None else shape))]
+    check_sharded(x, dist, x.sharding.mesh)
+    return from_stored(on_host(x), dist, dist.shape if shape is None else shape, np)
 
 
-# --- checks ----------------------------------------------------------------------------------------------------------
+def to_stored(array: Any, dist: Distribution, xp: Any) -> Any:
+    """An array in the stored order of a distribution, from one of its shape, or a smaller one; zeros are elsewhere.
 
-
-def check_sharded(x: Any, dist: Distribution, mesh: Any) -> None:
-    """Refuse an array of another shape than the stored one, or one that is known to be sharded otherwise.
-
-    Raises:
-        PlanError: the array is not what the distribution says.
+    `xp` is NumPy, or that of JAX.
     """
-    where, shape = sharding(dist, mesh), stored_shape(dist)
-    if x.shape != shape:
-        raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {shape}\n{_FROM}")
-    if not isinstance(x, library().core.Tracer) and not x.sharding.is_equivalent_to(where, x.ndim):
-        raise PlanError(f"the array is sharded as {x.sharding}, and {dist} as {where}\n{_FROM}")
+    if array.ndim != len(dist.shape) or any(m > n for m, n in zip(array.shape, dist.shape, strict=True)):
+        raise PlanError(f"an array of shape {array.shape} does not fit in {dist.shape}\nwrite one of at most that")
+
+    view = dist.layout.view
+    if view is not None:
+        array = xp.pad(array, [(0, n - m) for m, n in zip(array.shape, dist.shape, strict=True)])
+        array = array.transpose(view.permutation()).reshape(dist.view_shape)
+
+    # Where nothing is, an index leads behind the array, to a zero.
+    indices = _stored_indices(dist)
+    ends = [int(index.max(initial=-1)) + 1 for index in indices]
+    array = xp.pad(array, [(0, max(end - m, 0)) for m, end in zip(array.shape, ends, strict=True)])
+    for mode, index in enumerate(indices):
+        array = _taken(array, index, mode, xp)
+    return array
 
 
-def grown(array: npt.NDArray[Any], shape: Sequence[int]) -> npt.NDArray[Any]:
-    """An array at the front of one of a larger shape, with zeros behind it."""
-    larger = np.zeros(shape, array.dtype)
-    larger[tuple(map(slice, array.shape))] = array
-    return larger
+def placed(function: Callable[[Any], Any], x: Any, where: Any) -> Any:
+    """What a function makes of an array, sharded in this way; XLA moves its elements."""
+    jax = library()
+    if jax.sharding.AxisType.Explicit in where.mesh.axis_types:
+        return jax.sharding.auto_axes(function, out_sharding=where)(x)
+    return jax.lax.with_sharding_constraint(function(x), where)
+
+
+def from_stored(stored: Any, dist: Distribution, shape: Sequence[int], xp: Any) -> Any:
+    """An array of a shape, or of the front of one, from its stored order."""
+    view = dist.layout.view
+    extents = dist.view_shape if view is not None else shape
+    for mode, (index, extent) in enumerate(zip(_stored_indices(dist), extents, strict=True)):
+        places = np.empty(max(dist.view_shape[mode], index.max(initial=-1) + 1), np.int64)
+        places[index] = np.arange(len(index))
+        stored = _taken(stored, places[:extent], mode, xp)
+
+    if view is None:
+        return stored
+    order = view.permutation()
+    whole = stored.reshape([dist.shape[mode] for mode in order]).transpose(np.argsort(order))
+    return whole[tuple(map(slice, shape))]
+
+
+def _taken(array: Any, index: Array, mode: int, xp: Any) -> Any:
+    """The elements at these indices along a mode."""
+    if np.array_equal(index, np.arange(len(index))):
+        return array[(slice(None),) * mode + (slice(len(index)),)]
+    return xp.take(array, index, axis=mode)
+
+
+def _stored_indices(dist: Distribution) -> list[Array]:
+    """Per mode, the global index of each place in stored order; the extent, where nothing is."""
+    indices = list[Array]()
+    for mode, splits in enumerate(dist.splits):
+        parts = []
+        for at in product(*[range(split.parts) for split in splits]):
+            coordinates = [0] * dist.grid.order
+            for split, coordinate in zip(splits, at, strict=True):
+                coordinates[split.grid_mode] = coordinate
+            parts.append(dist.indices(dist.grid.rank(coordinates))[mode])
+
+        longest = max(map(len, parts))
+        rows = [np.pad(part, (0, longest - len(part)), constant_values=dist.view_shape[mode]) for part in parts]
+        indices.append(np.concatenate(rows))
+    return indices

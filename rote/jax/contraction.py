@@ -27,8 +27,9 @@ from ..functions.contraction.tree import Request
 from ..layout.distribution import Distribution
 from ..layout.kinds import Split
 from .arrays import check_sharded, sharding
+from .collectives import rank_of
 from .lowering import Lowered
-from .meshes import check_dtype, check_mesh, library, rank_of
+from .meshes import check_dtype, check_mesh, library
 from .positions import Positions
 
 __all__ = ["LoweredContraction", "lower_contraction"]
@@ -123,7 +124,7 @@ class LoweredContraction:
         return values[-1]
 
 
-def lower_contraction(contraction: Contraction, mesh: Any, *, pad: bool = True) -> LoweredContraction:
+def lower_contraction(contraction: Contraction, mesh: Any, pad: bool = True) -> LoweredContraction:
     """A contraction as a function of arrays of JAX; see `lower`.
 
     Args:

@@ -24,7 +24,8 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
 from .arrays import check_sharded, sharding
-from .meshes import check_dtype, library, rank_of
+from .collectives import rank_of
+from .meshes import check_dtype, library
 from .positions import Positions
 
 __all__ = ["LoweredHalo", "lower_halo"]

@@ -11,45 +11,65 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ..caches import memoized
+from ..compiler.compile import compile
 from ..compiler.digits import DigitOperation, Digits, StepDigits, Table
 from ..compiler.halo import HaloPlan
 from ..compiler.plan import Plan
 from ..errors import PlanError
 from ..functions.contraction.plan import Contraction
 from ..layout.distribution import Distribution
-from ..layout.layout import identity
+from ..layout.layout import Op, identity
 from ..lazy import late
-from .arrays import check_sharded, sharding
-from .meshes import axes_of, check_dtype, check_mesh, library, rank_of
+from .arrays import check_sharded, distribution_of, from_stored, on_mesh, placed, sharding, stored_shape, to_stored
+from .collectives import exchanged, gathered, permuted, rank_of, summed
+from .meshes import check_dtype, check_mesh, library
 
 if TYPE_CHECKING:
     from .contraction import LoweredContraction
     from .halo import LoweredHalo
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "lower", "redistribute"]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)  # `jit` refers to it weakly
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # `jit` finds a function by its identity
 class Lowered:
     """A plan as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
+    Arrays are in the stored order of `source` and `target`. `pad` makes one of an array of the tensor's shape, and
+    `crop` goes back.
+
     Attributes:
-        digits: the operations; `digits.plan` is the plan that runs, for the padded tensor if there is padding.
+        digits: the operations.
         mesh: the mesh.
+
+    >>> import jax, numpy as np, rote
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> plan = rote.jax.lower(rote.compile("block[(0)] -> [(0)]", shape=5, grid=1, dtype="f4"), mesh)
+    >>> x = jax.numpy.arange(5, dtype="f4")
+    >>> plan.crop(plan(plan.pad(x)))
+    Array([0., 1., 2., 3., 4.], dtype=float32)
+    >>> print(plan)
+    block[(0)] -> [(0)] of (5,) on grid 1
     """
 
     digits: Digits
     mesh: Any
 
     @property
+    def plan(self) -> Plan:
+        """The plan that runs, for the padded tensor if there is padding; it explains itself, and is predicted."""
+        return self.digits.plan
+
+    @property
     def source(self) -> Distribution:
         """The distribution of the argument."""
-        return self.digits.plan.source
+        return self.plan.source
 
     @property
     def target(self) -> Distribution:
         """The distribution of the result."""
-        return self.digits.plan.target
+        return self.plan.target
 
     def __call__(self, x: Any) -> Any:
         """The array in the stored order of the target, from one in the stored order of the source.
@@ -57,42 +77,91 @@ class Lowered:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source; or an end has no sharding.
         """
-        ends = [sharding(dist, self.mesh) for dist in (self.source, self.target)]
-        check_sharded(x, self.source, self.mesh)
-        if x.dtype != self.digits.plan.dtype:
-            raise PlanError(f"the array is of {x.dtype}, the plan of {self.digits.plan.dtype}\ncompile for {x.dtype}")
-
-        before, after = ends
-        jax = library()
-        moved = jax.shard_map(self.local, mesh=self.mesh, in_specs=before.spec, out_specs=after.spec, check_vma=False)
-        return moved(x)
+        after = sharding(self.target, self.mesh).spec
+        before = check_sharded(x, self.source, self.mesh)
+        if x.dtype != self.plan.dtype:
+            raise PlanError(f"the array is of {x.dtype}, and the plan of {self.plan.dtype}\ncompile one for {x.dtype}")
+        return _jitted(self, before, after)(x)
 
     def local(self, block: Any) -> Any:
-        """A rank's block in the target, from its block in the source, where a `shard_map` over the mesh calls it."""
+        """The block of a rank in the target, from its block in the source, where a `shard_map` over the mesh calls it.
+
+        >>> import jax, rote
+        >>> mesh, spec = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec("x")
+        >>> plan = rote.jax.lower(rote.compile("block[(0)] -> [()]", shape=4, grid=1, dtype="f4"), mesh)
+        >>> jax.shard_map(lambda block: 2 * plan.local(block), mesh=mesh, in_specs=spec, out_specs=spec)(
+        ...     jax.device_put(jax.numpy.ones(4, "f4"), jax.sharding.NamedSharding(mesh, spec))
+        ... )
+        Array([2., 2., 2., 2.], dtype=float32)
+        """
         for step in self.digits.steps:
             block = _by_table(step, block, self.mesh) if isinstance(step, Table) else _moved(step, block, self.mesh)
         return block
 
+    def pad(self, x: Any) -> Any:
+        """The argument from an array of the tensor's shape: padded with zeros, in stored order, and sharded.
+
+        XLA moves elements where blocks grow.
+
+        >>> import jax, rote
+        >>> plan = rote.compile("block[(0)] -> [(0)]", shape=5, grid=1, dtype="f4")
+        >>> rote.jax.lower(plan, jax.make_mesh((1,), ("x",))).pad(jax.numpy.ones(5)).shape
+        (5,)
+        """
+        where, xp = sharding(self.source, self.mesh), library().numpy
+        return placed(lambda x: to_stored(x, self.source, xp), x, where)
+
+    def crop(self, x: Any) -> Any:
+        """The array of the tensor's shape from a result. Modes that do not divide into equal blocks are whole.
+
+        >>> import jax, rote
+        >>> plan = rote.compile("block[(0)] -> [(0)]", shape=5, grid=1, dtype="f4")
+        >>> rote.jax.lower(plan, jax.make_mesh((1,), ("x",))).crop(jax.numpy.ones(5)).shape
+        (5,)
+        """
+        kinds, xp = library().sharding, library().numpy
+        axes = list[tuple[str, ...]]()
+        for extent, splits in zip(self.digits.shape, self.target.splits, strict=False):
+            names = tuple([self.mesh.axis_names[split.grid_mode] for split in splits])
+            even = extent % prod([split.parts for split in splits]) == 0 and self.target.layout.view is None
+            axes.append(names if even else ())
+
+        where = kinds.NamedSharding(self.mesh, kinds.PartitionSpec(*axes))
+        return placed(lambda x: from_stored(x, self.target, self.digits.shape, xp), x, where)
+
+    def __str__(self) -> str:
+        return str(self.digits)
+
 
 @overload
-def lower(plan: Plan, mesh: Any) -> Lowered: ...
+def lower(plan: Plan, mesh: Any, pad: bool = True) -> Lowered: ...
 @overload
-def lower(plan: Contraction, mesh: Any) -> LoweredContraction: ...
+def lower(plan: Contraction, mesh: Any, pad: bool = True) -> LoweredContraction: ...
 @overload
 def lower(plan: HaloPlan, mesh: Any) -> LoweredHalo: ...
-def lower(plan: Plan | Contraction | HaloPlan, mesh: Any) -> Lowered | LoweredContraction | LoweredHalo:
+def lower(
+    plan: Plan | Contraction | HaloPlan, mesh: Any, pad: bool = True
+) -> Lowered | LoweredContraction | LoweredHalo:
     """A plan as a function of arrays of JAX.
 
     Args:
         plan: a plan, a contraction, or the plan of a halo, whose grid is the mesh.
-        mesh: a `jax.sharding.Mesh`, whose axes are the modes of the grid, in order.
+        mesh: a `jax.sharding.Mesh`, whose axes are the modes of the grid, in order; an `AbstractMesh` for `virtual`.
+        pad: whether tensors may be padded. If not, steps whose digits do not fit move by tables, which takes longer.
 
     Raises:
         PlanError: the mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX
             would change its dtype.
+
+    >>> import jax, rote
+    >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4, dtype="f4")
+    >>> print(rote.jax.lower(plan, jax.sharding.AbstractMesh((4,), ("x",))))
+    block[(0),()] -> block[(),(0)] of (6, 6) on grid 4, padded to (8, 8)
+      1. alltoall: exchange a for c (ranks 4 at 1)
+         a | b, cd  ->  c | ab, d   a=4 b=2 c=4 d=2
     """
     if isinstance(plan, Contraction):
-        contraction: LoweredContraction = late("jax.contraction:lower_contraction")(plan, mesh)
+        contraction: LoweredContraction = late("jax.contraction:lower_contraction")(plan, mesh, pad)
         return contraction
     if isinstance(plan, HaloPlan):
         halo: LoweredHalo = late("jax.halo:lower_halo")(plan, mesh)
@@ -103,7 +172,52 @@ def lower(plan: Plan | Contraction | HaloPlan, mesh: Any) -> Lowered | LoweredCo
     if any(step.wire is not None for step in plan.steps):
         raise PlanError("this plan rounds elements in messages, which no function of JAX does\ncompile it without wire")
     check_dtype(plan.dtype)
-    return Lowered(plan.digits(), mesh)
+    return _lowered(plan, mesh, pad)
+
+
+@memoized(256)
+def _lowered(plan: Plan, mesh: Any, pad: bool) -> Lowered:
+    return Lowered(plan.digits(pad), mesh)
+
+
+@memoized(256)
+def _jitted(plan: Lowered, before: Any, after: Any) -> Any:
+    """A plan as a compiled function of sharded arrays, so that it is compiled once where it is called without `jit`."""
+    jax = library()
+    return jax.jit(jax.shard_map(plan.local, mesh=plan.mesh, in_specs=before, out_specs=after, check_vma=False))
+
+
+def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, max_bytes: int | None = None) -> Any:
+    """An array of JAX in another layout, by a plan of Rote.
+
+    Args:
+        x: an array of JAX, or what stands for one under `jit`.
+        target: the layout, or the PartitionSpec, of the result. A result that is not in blocks is in stored order.
+        layout: the layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
+            are Auto, and if `x` is in the stored order of a layout that is not in blocks.
+        mesh: the mesh of `x`, where JAX does not know it.
+        max_bytes: the most bytes of the argument, the result and buffers on any device.
+
+    Raises:
+        PlanError: the sharding of `x` is not known, or another one than `layout`; blocks are not equal; a layout is
+            rooted or partial; or no plan is within `max_bytes`.
+        LayoutError: a layout does not fit the shape or the mesh.
+
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((4, 4)), jax.sharding.NamedSharding(mesh, P("x", None)))
+    >>> print(rote.jax.layout_of(rote.jax.redistribute(x, "block[(),(0)]")))
+    block[(),(0)]
+    """
+    source, mesh = distribution_of(x, layout, mesh)
+    goal = on_mesh(target, source.shape, mesh)
+    if stored_shape(goal) != goal.view_shape:
+        raise PlanError(
+            f"{goal} does not have equal blocks, as arrays of JAX have\n"
+            "write plan = rote.jax.lower(rote.compile(source, target), mesh), and plan.crop(plan(plan.pad(x)))"
+        )
+    sharding(goal, mesh)  # which refuses what has none, before anything is planned
+    return lower(compile(source, goal, x.dtype, max_bytes=max_bytes), mesh, pad=False)(x)
 
 
 # --- operations ------------------------------------------------------------------------------------------------------
@@ -131,20 +245,16 @@ def _moved(step: StepDigits, block: Any, mesh: Any) -> Any:
     return block.transpose([axes.index(digit) for digit in order]).reshape(shape)
 
 
-def _operate(operation: DigitOperation, block: Any, ops: tuple[str, str], mesh: Any) -> Any:
+def _operate(operation: DigitOperation, block: Any, ops: tuple[Op, Op], mesh: Any) -> Any:
     """A block after one operation; digits that leave it are its first axis, and so are those that come."""
-    jax = library()
-    lax, jnp = jax.lax, jax.numpy
-
-    names, groups = axes_of(operation.over, mesh)
+    lax, jnp = library().lax, library().numpy
     kind, op = operation.kind, ops[0]
     if kind == "exchange":
-        return lax.all_to_all(block, names, 0, 0, **groups)
+        return exchanged(block, operation, mesh)
     if kind == "gather":
-        return lax.all_gather(block, names, **groups)
+        return gathered(block, operation, mesh)
     if kind == "permute":
-        ranks = range(mesh.size)
-        return lax.ppermute(block, mesh.axis_names, [(rank, operation.receiver(rank)) for rank in ranks])
+        return permuted(block, operation, mesh)
     if kind == "slice":
         return lax.dynamic_index_in_dim(block, _number(operation, mesh), 0, keepdims=False)
 
@@ -157,12 +267,8 @@ def _operate(operation: DigitOperation, block: Any, ops: tuple[str, str], mesh: 
 
     # Sums have collectives of their own, with derivatives; others are combined after the parts have arrived.
     if op == "sum" and block.dtype != bool:
-        summed: Any = lax.psum_scatter if operation.leaving else lax.psum
-        return summed(block, names, **groups)
-    if operation.leaving:
-        parts = lax.all_to_all(block, names, 0, 0, **groups)
-    else:
-        parts = lax.all_gather(block, names, **groups)
+        return summed(block, operation, mesh)
+    parts = (exchanged if operation.leaving else gathered)(block, operation, mesh)
     combine = {"sum": jnp.any, "max": jnp.max, "min": jnp.min, "prod": jnp.prod}[op]
     return combine(parts, axis=0).astype(block.dtype)
 

@@ -29,8 +29,9 @@ from ..fft.walk import Action, Stage, Transform, Twiddle, Walk
 from ..layout.distribution import Distribution
 from ..layout.refine import unfused_ends
 from .arrays import sharding
+from .collectives import rank_of
 from .lowering import Lowered
-from .meshes import check_dtype, library, rank_of
+from .meshes import check_dtype, library
 from .transforms import check_kind, divided, multiplied, roots, transformed
 
 __all__ = ["LoweredWalk", "lowered_walks"]

@@ -163,6 +163,15 @@ def test_padding_is_least():
     assert digits.plan.target.shape == (128, 7)
 
 
+def test_without_padding_there_is_a_table():
+    """A tensor that may not be padded keeps its shape, and moves by a table where digits do not fit."""
+    plan = rote.compile("block[(0),()] -> [(0),()]", shape=(8, 7), grid=8)
+    digits = plan.digits(pad=False)
+    assert digits.plan == plan and digits.padding == (0, 0)
+    assert [type(step) for step in digits.steps] == [Table]
+    assert kinds("block[(0)] -> [(0)]", (64,), 8) == ["exchange"]
+
+
 def test_a_bound_on_memory_grows_with_the_padded_tensor():
     """A plan within a bound has operations of a plan within this bound, in proportion."""
     transition, shape = "block[(0),(1),()] -> block[(1),(),(0)]", (9, 10, 11)

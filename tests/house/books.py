@@ -35,7 +35,7 @@ def _modules(room: str, names: str) -> tuple[str, ...]:
 
 
 BOOKS = {
-    "core": Book(13_920, "a movement: text, layout, distribution, plan, program, ranks"),
+    "core": Book(13_640, "a movement: text, layout, distribution, plan, program, ranks"),
     "arrays": Book(
         10_950,
         "a DistTensor: functions with their rules of layout, files, random numbers",

@@ -1,0 +1,138 @@
+"""Collectives of a rank within `shard_map`, over digits of the rank number; and all ranks on one device instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..compiler.digits import DigitOperation, RankDigit
+from ..errors import PlanError
+from ..layout.grid import row_major
+from .meshes import check_mesh, library
+
+__all__ = ["exchanged", "gathered", "permuted", "rank_of", "summed", "virtual"]
+
+# Where vmap runs all ranks, collectives go another way: it has no groups, and gathers along one axis at a time.
+_VIRTUAL = ContextVar("_VIRTUAL", default=False)
+
+
+def rank_of(mesh: Any) -> Any:
+    """The number of the rank that asks."""
+    lax, weights = library().lax, row_major(mesh.axis_sizes)
+    return sum([lax.axis_index(name) * weight for name, weight in zip(mesh.axis_names, weights, strict=True)])
+
+
+def exchanged(block: Any, operation: DigitOperation, mesh: Any) -> Any:
+    """What a rank has received when each has sent entry k of its block to rank k of its group."""
+    names, groups = _axes_of(operation.over, mesh)
+    if _VIRTUAL.get() and groups is not None:
+        return gathered(block, operation, mesh)[:, operation.number(rank_of(mesh))]
+    return library().lax.all_to_all(block, names, 0, 0, axis_index_groups=groups)
+
+
+def gathered(block: Any, operation: DigitOperation, mesh: Any) -> Any:
+    """The blocks of all ranks of a group."""
+    lax, np_of_jax = library().lax, library().numpy
+    names, groups = _axes_of(operation.over, mesh)
+    if not _VIRTUAL.get():
+        return lax.all_gather(block, names, axis_index_groups=groups)
+
+    shape, number = block.shape, 0
+    for name in reversed(names):
+        block = lax.all_gather(block, name)
+    block = block.reshape(-1, *shape)
+    if groups is None:
+        return block
+
+    members = np.zeros((len(block), len(groups[0])), np.int32)
+    for group in groups:
+        members[group] = group
+    for name in names:
+        number = number * mesh.shape[name] + lax.axis_index(name)
+    return block[np_of_jax.asarray(members)[number]]
+
+
+def permuted(block: Any, operation: DigitOperation, mesh: Any) -> Any:
+    """The block of the rank that sends its own to this one."""
+    receivers = [operation.receiver(rank) for rank in range(mesh.size)]
+    if not _VIRTUAL.get():
+        return library().lax.ppermute(block, mesh.axis_names, [*enumerate(receivers)])
+    everyone = DigitOperation("gather", ((1, mesh.size),))
+    return gathered(block, everyone, mesh)[library().numpy.argsort(np.array(receivers))[rank_of(mesh)]]
+
+
+def summed(block: Any, operation: DigitOperation, mesh: Any) -> Any:
+    """The sum of the blocks of a group; or entry k of the sum on its rank k, if digits leave the block."""
+    lax = library().lax
+    names, groups = _axes_of(operation.over, mesh)
+    if _VIRTUAL.get():
+        parts = exchanged if operation.leaving else gathered
+        return parts(block, operation, mesh).sum(0)
+    if operation.leaving:
+        return lax.psum_scatter(block, names, axis_index_groups=groups)
+    return lax.psum(block, names, axis_index_groups=groups)
+
+
+def _axes_of(over: Sequence[RankDigit], mesh: Any) -> tuple[tuple[str, ...], list[list[int]] | None]:
+    """The axes of a mesh that have some digits of the rank number, and groups along them if they have others, too."""
+    axes = zip(mesh.axis_names, row_major(mesh.axis_sizes), mesh.axis_sizes, strict=True)
+    touched = [(n, w, p) for n, w, p in axes if any(w < at * size and at < w * p for at, size in over)]
+    names = tuple([name for name, _, _ in touched])
+    if prod([parts for _, _, parts in touched]) == prod([size for _, size in over]):
+        return names, None
+
+    # Ranks are numbered along these axes alone, and each group is in the order of its digits.
+    groups = dict[int, list[tuple[tuple[int, ...], int]]]()
+    for number, at in enumerate(product(*[range(parts) for _, _, parts in touched])):
+        rank = sum([c * weight for c, (_, weight, _) in zip(at, touched, strict=True)])
+        digits = tuple([rank // weight % size for weight, size in over])
+        others = rank - sum([digit * weight for digit, (weight, _) in zip(digits, over, strict=True)])
+        groups.setdefault(others, []).append((digits, number))
+    return names, [[number for _, number in sorted(group)] for group in groups.values()]
+
+
+# --- all ranks on one device -----------------------------------------------------------------------------------------
+
+
+def virtual(program: Any, mesh: Any = None) -> Callable[..., Any]:
+    """A function of the blocks of all ranks, stacked by rank, which runs them all on one device.
+
+    It shows what a program for many devices computes, not how fast it is.
+
+    Args:
+        program: a lowered plan, or another value with a function `local` and a `mesh`; or a function of a rank's block.
+        mesh: the mesh, for a function. One without devices has any size: `jax.sharding.AbstractMesh((2, 4), names)`.
+
+    Raises:
+        PlanError: there is no mesh; or, when it is called, blocks are not as many as ranks.
+
+    >>> import jax, numpy as np, rote
+    >>> mesh = jax.sharding.AbstractMesh((4,), ("x",))
+    >>> plan = rote.compile("block[(0)] -> [()]", shape=8, grid=4, dtype="i4")
+    >>> rote.jax.virtual(rote.jax.lower(plan, mesh))(np.arange(8, dtype="i4").reshape(4, 2))[3]
+    Array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int32)
+    """
+    mesh = getattr(program, "mesh", None) if mesh is None else mesh
+    check_mesh(mesh)
+    mapped = getattr(program, "local", program)
+    for name in reversed(mesh.axis_names):
+        mapped = library().vmap(mapped, axis_name=name)
+
+    def run(*stacks: Any) -> Any:
+        for stack in stacks:
+            if stack.shape[:1] != (mesh.size,):
+                raise PlanError(f"{stack.shape} are not the blocks of {mesh.size} ranks\nstack one block for each rank")
+
+        token = _VIRTUAL.set(True)
+        try:
+            result = mapped(*[stack.reshape(*mesh.axis_sizes, *stack.shape[1:]) for stack in stacks])
+        finally:
+            _VIRTUAL.reset(token)
+        return result.reshape(mesh.size, *result.shape[len(mesh.axis_sizes) :])
+
+    return run
