@@ -100,7 +100,7 @@ class Scaling:
         return f"{self.what} on {machine_name(self.machine)}\n{columns}  memory of a node"
 
     def line(self, row: ScalingRow) -> str:
-        """A row: the seconds of each family, that which is taken with *, and what is as fast with =."""
+        """A row: the seconds of each family, that which is taken with ``*``, and what is as fast with ``=``."""
         taken, cells = row.best.get(row.taken), dict.fromkeys(self.families, "-")
         for name, prediction in row.best.items():
             mark = ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
-from operator import attrgetter
+from pkgutil import resolve_name
 from types import ModuleType
 
 from house import ROOT
-from test_house_docstrings import REFERENCE, listed, listed_only, names_of, public
+from test_house_docstrings import REFERENCE, described, listed, listed_only, methods_of, names_of, public
+
+import rote
 
 BOOK = ROOT / "notebooks"
 FIRST = (BOOK / "index.md").read_text("utf-8")
@@ -22,12 +24,6 @@ UNLISTED = {
 
 # Modules that the door does not name, but that users import.
 BESIDE = ("rote.testing", "rote.array_api", "rote.array_api.fft", "rote.array_api.linalg", "rote.compat.mpi4py_fft")
-
-
-def value_of(name: str) -> object:
-    """The value of a full name, which may lie in a module that nobody has imported yet."""
-    home = next(module for module in (*BESIDE[::-1], "rote") if name.startswith(f"{module}."))
-    return attrgetter(name.removeprefix(f"{home}."))(importlib.import_module(home))
 
 
 def offered() -> dict[str, object]:
@@ -50,7 +46,7 @@ def offered() -> dict[str, object]:
 def missing(names: dict[str, object], text: str) -> list[str]:
     """The names without an entry, neither under this name nor under another of the same thing."""
     entries = set(listed(text))
-    things = {id(value_of(name)) for name in entries}
+    things = {id(resolve_name(name)) for name in entries}
     return [name for name, value in names.items() if name not in entries and id(value) not in things]
 
 
@@ -66,10 +62,17 @@ def test_every_public_name_has_an_entry() -> None:
 
 
 def test_every_entry_is_a_public_name() -> None:
-    """The reference names nothing that is not there, and nothing twice; what is not offered is a class of results."""
+    """The reference names nothing that is not there, and nothing twice: names, methods, and classes of results."""
     entries = list(listed(REFERENCE))
+    results = {name for name, value in listed_only().items() if isinstance(value, type)}
     assert sorted(entries) == sorted(set(entries))
-    assert [name for name in entries if name not in offered() and not isinstance(listed_only().get(name), type)] == []
+    assert [name for name in entries if name not in offered() | described() and name not in results] == []
+
+
+def test_the_tasks_of_a_tensor_name_every_method() -> None:
+    """Its tables name each method and property of a tensor."""
+    methods = {f"rote.DistTensor.{name}" for name, _ in methods_of(rote.DistTensor)}
+    assert {name for name in listed(REFERENCE) if name.startswith("rote.DistTensor.")} == methods
 
 
 def test_the_first_page_names_every_page() -> None:

@@ -107,7 +107,7 @@ def listed(text: str) -> Iterator[str]:
 def listed_only() -> dict[str, object]:
     """What the reference lists and no door gives: the classes of results, and names of mpi4py-fft."""
     values = {id(value) for _, value in public()}
-    entries = {name: resolve_name(name) for name in listed(REFERENCE)}
+    entries = {name: resolve_name(name) for name in listed(REFERENCE) if name not in described()}
     return {name: value for name, value in entries.items() if callable(value) and id(value) not in values}
 
 
