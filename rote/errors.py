@@ -12,6 +12,7 @@ Where Python or NumPy has an error for a fault, such as TypeError, IndexError or
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
@@ -24,6 +25,13 @@ __all__ += ["counted", "deprecated"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Every room imports this module, so it sees whether the `rote/__init__.py` that Python has run is Rote's own.
+if "VERSION" not in vars(sys.modules["rote"]):
+    raise ImportError(
+        "another project's distribution, rote, has replaced files of Rote, which is the distribution rote-tensor\n"
+        "write pip uninstall -y rote rote-tensor, then pip install rote-tensor"
+    )
 
 
 class LayoutError(RoteError, ValueError):

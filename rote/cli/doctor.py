@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import click
@@ -36,6 +36,7 @@ __all__ = ["doctor"]
 
 _MPI = "pip install mpich"
 _ANEW = "pip install --force-reinstall rote-tensor"
+_APART = "pip uninstall -y rote rote-tensor && pip install rote-tensor"
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 
@@ -105,7 +106,7 @@ def findings() -> Iterator[Finding]:
 
     checks: list[tuple[str, Callable[[], str], str, str]] = [
         ("Python", lambda: f"{platform.python_version()} on {platform.system()} {platform.machine()}", "broken", _ANEW),
-        ("Rote", lambda: __version__, "broken", _ANEW),
+        ("Rote", _rote, "broken", _APART),
         ("NumPy", lambda: version("numpy"), "broken", _ANEW),
         ("pyFFTW", _pyfftw, *pyfftw),
         *_system_fftw(),
@@ -133,6 +134,15 @@ def findings() -> Iterator[Finding]:
             text, _, hint = str(error).partition("\n")
             hint = hint.removeprefix("write ") if hint and isinstance(error, CommError) else repair
             yield Finding(subject, text or type(error).__name__, state, hint)
+
+
+def _rote() -> str:
+    """The version of Rote, if no file of the distribution `rote`, another project's, is in Rote's folder."""
+    folder = Path(__file__).parents[1]
+    for other in distributions(name="rote"):
+        if any(Path(str(file.locate())).parent.resolve() == folder.resolve() for file in other.files or ()):
+            raise RoteError(f"files of another project, rote {other.version}, are in {folder}")
+    return __version__
 
 
 def _pyfftw() -> str:

@@ -210,6 +210,58 @@ def test_families(text: str, family: str) -> None:
     assert command.family(text) == family
 
 
+def mixed(site: Path, ours_last: bool) -> dict[str, str]:
+    """The environment of a Python that finds Rote and another project's `rote` installed in one folder."""
+    package, metadata = site / "rote", site / "rote-0.1.0.dist-info"
+    for folder in (package, metadata):
+        folder.mkdir()
+    for source in [
+        *Path(rote.__file__).parent.iterdir(),
+        *(Path(part.__path__[0]) for part in (rote.grammar, rote.fft)),
+    ]:
+        if not (package / source.name).exists():
+            (package / source.name).symlink_to(source)
+
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: rote\nVersion: 0.1.0\n")
+    (metadata / "RECORD").write_text("rote/__init__.py,,\nrote/session.py,,\n")
+    (package / "session.py").write_text("def cache(function): return function\n")
+    if not ours_last:
+        (package / "__init__.py").unlink()
+        (package / "__init__.py").write_text("from .session import cache\n__version__ = '0.1.0'\n")
+    return {**os.environ, "PYTHONPATH": str(site)}
+
+
+def test_another_project_of_the_same_name(tmp_path: Path) -> None:
+    """Where the distribution `rote`, another project's, is installed, `rote doctor` says how to remove it."""
+    command, env = [sys.executable, "-m", "rote", "doctor"], mixed(tmp_path, ours_last=True)
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "broken   Rote" in done.stdout and "another project, rote 0.1.0" in " ".join(done.stdout.split())
+    assert "to mend Rote:\n    pip uninstall -y rote rote-tensor && pip install rote-tensor\n" in done.stdout
+
+
+def test_no_mixture_of_two_projects(tmp_path: Path) -> None:
+    """Where the other project's `rote/__init__.py` has replaced Rote's, nothing of Rote is imported."""
+    code = """
+for line in ("import rote.array_api as xp", "import rote.cli", "import rote.random", "from rote.fft import fftn",
+             "from rote.layout.layout import parse", "from rote.linalg import eigh"):
+    try:
+        exec(line)
+    except ImportError as error:
+        print(error)
+"""
+    env = mixed(tmp_path, ours_last=False)
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("another project's distribution, rote, has replaced files of Rote") == 6
+    assert done.stdout.count("write pip uninstall -y rote rote-tensor, then pip install rote-tensor\n") == 6
+
+    done = subprocess.run(
+        [sys.executable, "-m", "rote", "doctor"], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "pip uninstall -y rote rote-tensor" in done.stderr
+
+
 def test_what_is_broken_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong FFT is essential: the status is 1, and the other findings are there all the same."""
     monkeypatch.setattr("numpy.fft.fftn", lambda array: array + 1.0)
