@@ -70,6 +70,51 @@ def test_nothing_starts_mpi_before_it_must(source: str, absent: set[str], tmp_pa
     assert imported_after(source, tmp_path) & absent == set()
 
 
+_BARE = """
+import sys
+sys.modules.update(dict.fromkeys(("mpi4py", "mpich", "pyfftw", "ducc0", "mkl_fft", "scipy", "matplotlib")))
+import numpy as np, rote
+
+values = np.random.default_rng(0).random((8, 6, 5))
+
+
+def program(comm):
+    x = rote.DistTensor.from_global(values, "block[(0),(1),()]", comm)
+    a = rote.DistTensor.from_global(values[0, :5], "block[(0),()]", comm)
+    fft = rote.fft.FFT(values.shape, "block[(0),(1),()]", comm=comm)
+    products, solution = np.einsum("ijk,ijl->kl", values, values), np.linalg.solve(values[0, :5], np.ones(5))
+    rote.save("x.npy", x)
+    with rote.config(implicit="allow"):
+        return {
+            "fftn": np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(values)),
+            "rfftn": np.allclose(rote.fft.irfftn(rote.fft.rfftn(x), s=x.shape), x),
+            "FFT": np.allclose(fft.backward(fft.forward(x.astype("c16"))), x),
+            "move": np.array_equal(x.redistribute("[(),(0),(1)]").to_global(), values),
+            "einsum": np.allclose(rote.einsum("ijk,ijl->kl", x, x).to_global(), products),
+            "sum": np.allclose(np.sin(x).sum(axis=0).to_global(), np.sin(values).sum(axis=0)),
+            "sort": np.array_equal(np.sort(x, axis=0).to_global(), np.sort(values, axis=0)),
+            "solve": np.allclose(np.linalg.solve(a, np.ones(5)).to_global(), solution),
+            "load": np.array_equal(rote.load("x.npy", "[(0),(),()]", comm=comm).to_global(), values),
+        }
+
+
+results = {name: all(result[name] for result in rote.run(program, ranks=4)) for name in rote.run(program, ranks=1)[0]}
+plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(5, 4), grid=(2,))
+plan.verify()
+results["predict"] = rote.predict(plan, machine=rote.Machine.load("k-computer")).seconds > 0
+from rote.compat.mpi4py_fft import PFFT
+from rote.cli import main
+results["command"] = main(["fft", "x.npy", "y.npy", "--ranks", "4", "--check"], standalone_mode=False) in (None, 0)
+print(sorted(name for name, right in results.items() if not right), len(results))
+"""
+
+
+def test_works_without_mpi4py_and_pyfftw(tmp_path: Path) -> None:
+    """Transforms, moves, functions, files, plans and commands need NumPy alone, and are right: ranks are threads."""
+    answer = python("-c", _BARE, cwd=tmp_path)
+    assert answer.stdout.splitlines()[-1] == "[] 11", answer.stderr
+
+
 def test_every_name_of_the_ffts_is_there() -> None:
     """A name that is fetched late is kept and listed, and is no module; a misspelt one is an AttributeError."""
     for name in sorted(rote.fft.__all__):
