@@ -115,6 +115,15 @@ def test_works_without_mpi4py_and_pyfftw(tmp_path: Path) -> None:
     assert answer.stdout.splitlines()[-1] == "[] 11", answer.stderr
 
 
+def test_the_page_of_versions_shows_the_warning() -> None:
+    """A name that goes warns in the words of the page, which name what to write instead."""
+    old = rote.errors.deprecated("rote.old", "rote.new")(lambda: 7)
+    with pytest.warns(DeprecationWarning) as caught:
+        assert old() == 7
+    page = (ROOT / "notebooks" / "versions.md").read_text("utf-8")
+    assert f"DeprecationWarning: {caught[0].message}" in page.splitlines()
+
+
 def test_every_name_of_the_ffts_is_there() -> None:
     """A name that is fetched late is kept and listed, and is no module; a misspelt one is an AttributeError."""
     for name in sorted(rote.fft.__all__):
