@@ -26,8 +26,10 @@ exclude_patterns = ["apps", "pictures", "_templates", "_static"]
 templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["book.css"]
+html_js_files = ["copy.js"]
+html_logo = "_static/logo.svg"
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = []  # equations are text, for MathJax would come from the network
 myst_heading_anchors = 4
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # no notebook has a widget, and they would be fetched from the network

@@ -75,6 +75,14 @@ def test_the_tasks_of_a_tensor_name_every_method() -> None:
     assert {name for name in listed(REFERENCE) if name.startswith("rote.DistTensor.")} == methods
 
 
+def test_the_book_needs_no_network() -> None:
+    """Equations are text: MathJax would be fetched from elsewhere. Nothing else that the book shows is."""
+    assert "dollarmath" not in (BOOK / "conf.py").read_text("utf-8")
+    shown = "\n".join(path.read_text("utf-8") for path in (*BOOK.glob("*.md"), *BOOK.glob("_static/*")))
+    assert "$$" not in shown
+    assert not re.search(r"!\[[^\]]*\]\(https?:|(?:src|href|url)[=(][\"']?https?:", shown)
+
+
 def test_the_first_page_names_every_page() -> None:
     """A guide, a notebook or a list that it does not name would be found by nobody; one that is named twice, twice."""
     pages = {path.name for path in (*BOOK.glob("*.md"), *BOOK.glob("*.ipynb"))} - {"index.md"}

@@ -108,6 +108,15 @@ def test_a_notebook_is_stored_clean(path: Path) -> None:
     assert not any(folder in text for folder in (str(Path.home()) + "/", str(ROOT) + "/", "/tmp/"))
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_picture_says_what_it_shows(path: Path) -> None:
+    """Those who do not see a picture hear its text, which is in the metadata of its cell, as myst-nb reads it."""
+    drawn = [cell for cell in stored(path)["cells"] if "image/png" in json.dumps(cell.get("outputs", []))]
+    assert drawn
+    for cell in drawn:
+        assert len(cell["metadata"]["mystnb"]["image"]["alt"]) > 20
+
+
 def store(path: Path) -> None:
     """Run a notebook, and keep what those of its cells print that print something else than the file says."""
     with tempfile.TemporaryDirectory() as folder:

@@ -91,3 +91,4 @@ def test_every_picture_is_drawn_by_the_script_and_shown(pictures: ModuleType) ->
         Path(target).name for page in PAGES for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text("utf-8"))
     }
     assert set(pictures.PICTURES) <= shown
+    assert not [page.name for page in PAGES if re.search(r"!\[[^\]]{0,20}\]\(", page.read_text("utf-8"))]
