@@ -193,6 +193,18 @@ def test_the_ratio_stands_beside_its_bound() -> None:
     assert plan.bound_source and isinstance(plan.lower_bound, int)
 
 
+def test_the_bound_of_several_products_says_that_it_is_of_one_and_a_bound_of_nothing_says_why() -> None:
+    """Of three matrices, one product needs the bytes; a sum over ranks has none, and where nothing moves, no reason."""
+    chain = rote.compile_einsum("ij,jk,kl->il", [(512, 512)] * 3, grid=16)
+    ratio = chain.cost.bytes / chain.lower_bound
+    assert f"lower bound 583.6 KiB, of one of 2 products (ratio {ratio:.2f})" in chain.explain()
+
+    dot = rote.compile_einsum("i,i->", [(8,)] * 2, ["block[(0)]"] * 2, grid=2)
+    assert "8 B in 1 message, lower bound 0 B: on average, ranks hold at first what a product needs" in dot.explain()
+    still = rote.compile_einsum("ij,jk,kl->il", [(8, 8)] * 3, grid=1)
+    assert "each rank receives nothing, lower bound 0 B, of one of 2 products\n" in still.explain()
+
+
 def test_what_stays_does_not_move() -> None:
     """A replicated operand is cut where it is, and a result that no layout was asked for says why it lies there."""
     plan = product(shapes=[(64, 64)] * 2, layouts=["[(),()]"] * 2, layout=TILES)

@@ -288,10 +288,13 @@ class Contraction:
         lines += table(rows, {2, 3, 4, 5})
 
         cost, (bound, source) = self.cost, self._bound()
-        ratio = f" (ratio {cost.bytes / bound:.2f})" if bound else ""
+        number = sum(isinstance(stage, Product) and not stage.is_diagonal for stage in self.stages)
+        of = f", of one of {number} products" if number > 1 else ""
+        why = ": on average, ranks hold at first what a product needs" if cost.bytes else ""
+        ratio = f" (ratio {cost.bytes / bound:.2f})" if bound else why
         received = f"receives at most {in_bytes(cost.bytes)} in {counted(cost.messages, 'message')}"
         lines.append(
-            f"each rank {received if cost.bytes else 'receives nothing'}, lower bound {in_bytes(bound)}{ratio}"
+            f"each rank {received if cost.bytes else 'receives nothing'}, lower bound {in_bytes(bound)}{of}{ratio}"
         )
         if source:
             lines.append(f"bound: {source}")
