@@ -31,7 +31,7 @@ from .options import (
     refuse_others,
     refuse_target,
 )
-from .output import Answer, coloured, json_option, on_rank_0, print_answer
+from .output import Answer, coloured, json_option, on_rank_0, print_answer, progress
 from .predict import compare_ffts, written
 
 if TYPE_CHECKING:
@@ -182,7 +182,8 @@ def explain(text: str | None, fft: Extents, as_json: bool, force: bool, **option
     elif text is None:
         raise click.UsageError('write a transition, rote explain "[(0),()] -> [(),(0)]", or --fft with --ranks')
     else:
-        plan = _transition(text, options) if kind == "a transition" else _contraction(text, options)
+        with progress(None, "plan"):
+            plan = _transition(text, options) if kind == "a transition" else _contraction(text, options)
         _tell(plan, as_json, options["why_not"], options["verify"], options["html"])
 
 

@@ -167,9 +167,12 @@ class Watch:
 
 
 @contextmanager
-def progress(comm: Comm, name: str) -> Iterator[Callable[[float], None] | None]:
-    """Show on a terminal, from rank 0, which part is done; until the function is called, that something is."""
-    if comm.rank or not animated():
+def progress(comm: Comm | None, name: str) -> Iterator[Callable[[float], None] | None]:
+    """Show on a terminal, from rank 0, which part is done; until the function is called, that something is.
+
+    Without ranks, as while a prediction is planned, there is no communicator.
+    """
+    if (comm is not None and comm.rank) or not animated():
         yield None
         return
     from rich.console import Console

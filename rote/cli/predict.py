@@ -31,7 +31,7 @@ from .options import (
     refuse_others,
     refuse_target,
 )
-from .output import Answer, json_option, on_rank_0, print_answer
+from .output import Answer, json_option, on_rank_0, print_answer, progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,7 +106,9 @@ def predict(
         if ranks is None or not options["shape"]:
             raise click.UsageError(f"{what} is a contraction: write --ranks, and a --shape for each operand")
         about: Answer = {"contraction": what, "shapes": options["shape"], "dtype": dtype}
-        _write(einsum_scaling(what, options["shape"], ranks, dtype, times, show), None, about, options)
+        with progress(None, "plan"):
+            table = einsum_scaling(what, options["shape"], ranks, dtype, times, show)
+        _write(table, None, about, options)
         return
 
     from ..fft import job, scaling
@@ -115,7 +117,8 @@ def predict(
     shape = Integers().convert(what, context.command.params[0], context)
     element = of_ffts(dtype)
     if ranks is None:
-        best = job(shape, nodes or 0, times, element)
+        with progress(None, "plan"):
+            best = job(shape, nodes or 0, times, element)
         left = written(best.script, options["slurm"]) if options["slurm"] else "--slurm FILE writes the batch file"
         if as_json:
             print_answer(best.as_dict())
@@ -124,8 +127,9 @@ def predict(
     elif len(ranks) == 1:
         compare_ffts(shape, ranks[0], times, options)
     else:
-        strong = scaling(shape, ranks, element, times, show=show)
-        weak = scaling(shape, ranks, element, times, weak=True) if options["plot"] else None
+        with progress(None, "plan"):
+            strong = scaling(shape, ranks, element, times, show=show)
+            weak = scaling(shape, ranks, element, times, weak=True) if options["plot"] else None
         _write(strong, weak, _about(shape, element), options)
 
 
@@ -161,7 +165,8 @@ def compare_ffts(shape: tuple[int, ...], ranks: int, machine: Machine, options: 
     from ..html.walks import walk_page
 
     element = of_ffts(options["dtype"])
-    candidates = compare(shape, ranks, grid=options["grid"], dtype=element, machine=machine)
+    with progress(None, "plan"):
+        candidates = compare(shape, ranks, grid=options["grid"], dtype=element, machine=machine)
 
     told, about = candidates[0].prediction, _about(shape, element)
     head = f"{about['transform']} of {shape} {element} on {counted(ranks, 'rank')}, times {on_machine(machine)}"

@@ -153,26 +153,44 @@ def test_the_doctor_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(map(len, table.splitlines())) <= 60
 
 
+def on_a_terminal(folder: Path, *arguments: str, **more: str) -> str:
+    """What `rote` writes on a real terminal."""
+    ours, theirs = pty.openpty()
+    kept = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    command = [sys.executable, "-m", "rote", *arguments]
+    done = subprocess.Popen(command, stdout=theirs, cwd=folder, env=kept | {"TERM": "xterm"} | more)
+    os.close(theirs)
+    parts = []
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(ours)
+    assert done.wait(60) == 0
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
 def test_a_real_terminal(tmp_path: Path) -> None:
     """On a terminal `rote show` paints, and with NO_COLOR it prints the plain text."""
-    texts = {}
-    for name, more in (("painted", {}), ("plain", {"NO_COLOR": "1"})):
-        ours, theirs = pty.openpty()
-        kept = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
-        command = [sys.executable, "-m", "rote", "show", "[(0)]", "--shape", "4", "--grid", "2"]
-        done = subprocess.Popen(command, stdout=theirs, cwd=tmp_path, env=kept | {"TERM": "xterm"} | more)
-        os.close(theirs)
-        parts = []
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not part:
-                break
-            parts.append(part)
-        os.close(ours)
-        assert done.wait(60) == 0
-        texts[name] = b"".join(parts).decode().replace("\r\n", "\n")
-    assert "\x1b[" in texts["painted"]
-    assert texts["plain"] == draw(rote.parse("[(0)]").on((4,), 2)) + "\n"
+    line = ("show", "[(0)]", "--shape", "4", "--grid", "2")
+    assert "\x1b[" in on_a_terminal(tmp_path, *line)
+    assert on_a_terminal(tmp_path, *line, NO_COLOR="1") == draw(rote.parse("[(0)]").on((4,), 2)) + "\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("predict", "8x8", "--ranks", "2,4"),
+        ("predict", "ik,kj->ij", "--shape", "8x8", "--shape", "8x8", "--ranks", "2"),
+        ("explain", "ik,kj->ij", "--shape", "8x8", "--shape", "8x8", "--ranks", "2"),
+    ],
+)
+def test_a_plan_that_is_made_shows_on_a_terminal(line: tuple[str, ...], tmp_path: Path) -> None:
+    """A bar says so, and goes; every line of the answer is there as well, and nothing else where nobody watches."""
+    shown, told = on_a_terminal(tmp_path, *line), run(*line).output
+    assert "plan " in shown and "plan " not in told
+    assert all(text in shown for text in told.splitlines())
