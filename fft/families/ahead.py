@@ -214,7 +214,8 @@ def _jobs(shape: tuple[int, ...], nodes: int, profile: Profile, request: Transfo
     It need not be chosen for each order: reversing a grid moves its modes into nodes, and out of them, as well.
     """
     cores = int(profile["cores"].value)
-    for ranks in [n for n in range(1, cores + 1) if cores % n == 0]:
+    least = cores if "near" in profile.numbers else 1  # a rank drives one GPU
+    for ranks in [n for n in range(least, cores + 1) if cores % n == 0]:
         placed = [Machine.of(profile, ranks, cores // ranks, order) for order in ("block", "cyclic")]
         choices = ranking(Arguments(shape, request, nodes * ranks), placed[0], views=False)
         able = [(name, known) for name, known in map(_predicted, choices) if isinstance(known, Prediction)]

@@ -38,7 +38,7 @@ class _Field(NamedTuple):
 NUMBERS = {
     "nodes": _Field("nodes of the machine"),
     "memory": _Field("bytes of memory of a node"),
-    "cores": _Field("cores of a node"),
+    "cores": _Field("cores of a node, or its GPUs"),
     "peak": _Field("multiplications and additions of a node, per second"),
     "fft_share": _Field("part of the peak that an FFT in cache reaches"),
     "product_share": _Field("part of the peak that a product of matrices reaches"),
@@ -49,9 +49,11 @@ NUMBERS = {
     "page_factor": _Field("how many times as long memory takes if each point lies on a page of its own", False),
     "exchange": _Field("seconds of software per exchange, before its first message", False),
     "near_latency": _Field("seconds of a message between two ranks of a node", False),
+    "near": _Field("bytes per second that a GPU receives from the others of its node; memory's without it"),
     "latency": _Field("seconds of a message between two nodes, software included", False),
     "message_rate": _Field("messages that a node sends, per second"),
     "injection": _Field("bytes that enter a node, and as many that leave it, per second"),
+    "interfaces": _Field("network interfaces that share the injection, of which a rank uses one", False),
     "lanes": _Field("links side by side between neighbours in a dimension", True, "torus"),
     "link": _Field("bytes per second of a link, each way", True, "torus"),
     "group": _Field("nodes of a group, or under a switch", True, "dragonfly, fat tree"),
@@ -62,7 +64,8 @@ NUMBERS = {
 }
 """The numbers of a profile."""
 
-_COUNTS = ("nodes", "cores", "lanes", "group")
+_COUNTS = ("nodes", "cores", "interfaces", "lanes", "group")
+_OF_GPUS = ("near", "interfaces")  # which other files leave out
 _SHARES = ("fft_share", "product_share", "route_share", "thread_share")
 _RANGES = dict.fromkeys(_COUNTS, (1, 1e9)) | dict.fromkeys(_SHARES, (1e-9, 1))
 _RANGES |= dict.fromkeys(("cache_factor", "page_factor"), (1, 1e9))
@@ -184,6 +187,7 @@ class Profile:
         memory = min(n["memory_rate"] / ranks, n["core_memory_rate"] * per_rank)
         peak = n["peak"] * per_rank / cores
         threaded = n["thread_share"] if per_rank > 1 else 1
+        injection = n["injection"] * min(1, ranks / n.get("interfaces", 1))  # what the ranks of the node can use
 
         network = Network(
             topology=self.topology,
@@ -192,10 +196,10 @@ class Profile:
             threads=per_rank,
             order=order,
             near_latency=n["near_latency"],
-            near_byte_time=3 / memory,
+            near_byte_time=1 / (n["near"] * per_rank) if "near" in n else 3 / memory,
             latency=n["latency"],
             message_time=1 / n["message_rate"],
-            byte_time=1 / n["injection"],
+            byte_time=1 / injection,
             dims=self.dims,
             lanes=round(n.get("lanes", 1)),
             link_time=1 / n.get("link", inf),
@@ -205,7 +209,7 @@ class Profile:
         )
         return {
             "latency": n["latency"],
-            "byte_time": ranks / n["injection"],
+            "byte_time": ranks / injection,
             "copy_time": 3 / memory,  # a byte is read, and its place is read before it is written
             "memory_time": 2 / memory,  # a byte is read and written in place
             "reduce_time": 3 / memory,  # two are read, one is written
@@ -292,6 +296,8 @@ def _read(path: Path) -> Profile:
     for name in expected:
         if name in _LAW and name not in tree:
             numbers[name] = _LAW[name][topology]
+            continue
+        if name in _OF_GPUS and name not in tree:
             continue
 
         entry, meaning = tree.get(name), NUMBERS[name].meaning

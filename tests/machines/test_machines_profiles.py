@@ -22,6 +22,17 @@ K = (FOLDER / "k-computer.toml").read_text("utf-8")
 
 def test_the_machines_that_come_with_rote():
     wanted = {"k-computer", "cray-xc40", "cray-xc30", "fx10", "sgi-infiniband", "fat-tree", "ethernet", "jean-zay"}
+    wanted |= {
+        "fugaku",
+        "frontier",
+        "lumi-g",
+        "summit",
+        "perlmutter",
+        "juwels-booster",
+        "snellius",
+        "piz-daint",
+        "h100",
+    }
     assert set(Machine.names()) == wanted == {path.stem for path in FOLDER.glob("*.toml")}
 
 
@@ -76,6 +87,31 @@ def test_the_numbers_of_a_machine_follow_from_those_of_its_profile():
     assert alone.copy_time == 3 / 11e9
 
 
+def test_gpus_of_a_node_exchange_by_their_own_links_and_each_sends_through_one_interface(tmp_path):
+    """Eight GPUs share four interfaces, and fewer do not fill them; without the two numbers nothing changes."""
+    machine, profile = Machine.load("frontier"), read_profile("frontier")
+    assert machine.network.near_byte_time == 1 / profile["near"].value != machine.copy_time
+    assert (
+        machine.network.byte_time == 1 / profile["injection"].value
+        and machine.byte_time == 8 * machine.network.byte_time
+    )
+    of_ranks = [Machine.of(profile, ranks, 1).byte_time * profile["injection"].value for ranks in (1, 2, 4, 8)]
+    assert of_ranks == pytest.approx([4, 4, 4, 8])
+    assert Machine.of(profile, 4, 2).network.near_byte_time == machine.network.near_byte_time / 2
+
+    old, path = Machine.load("k-computer", 8), tmp_path / "ours.toml"
+    assert not {"near", "interfaces"} & {*old.profile.numbers}
+    same = ["near = { value = 8e9, low = 8e9, high = 8e9, source = 'ours' }"]  # a rank's part of 64e9
+    path.write_text("\n".join([*same, "interfaces = { value = 1, low = 1, high = 1, source = 'ours' }", K]), "utf-8")
+    new = Machine.load(path, 8)
+    assert new.network == replace(old.network, near_byte_time=1 / 8e9) and replace(new, network=old.network) == old
+
+
+def test_a_job_has_a_rank_for_each_gpu():
+    job = rote.fft.job((64, 64, 64), 4, "perlmutter")
+    assert (job.ranks_per_node, job.threads) == (4, 1) and "4 ranks of 1 thread on a node" in str(job)
+
+
 def test_one_law_gives_the_numbers_that_a_file_leaves_out(tmp_path):
     """An all-to-all reaches less of the links between groups on fixed routes than on adaptive ones."""
     tree, dragonfly = read_profile("fat-tree"), read_profile("cray-xc40")
@@ -99,7 +135,8 @@ def test_more_ranks_of_a_job_on_a_node_never_make_the_first_one_faster(name, pic
     for field in ("copy_time", "reduce_time", "memory_time", "fft_time"):
         times = [getattr(job, field) for job in jobs]
         assert times == sorted(times), field
-    assert jobs[0].memory_time < full.memory_time and jobs[0].pick == pick
+    of_gpus = "near" in profile.numbers or cores == 1  # each has a memory of its own
+    assert (jobs[0].memory_time < full.memory_time) != of_gpus and jobs[0].pick == pick
     assert jobs[-1] is full.on(2 * cores) is full and DEFAULT.on(1) is DEFAULT
 
 
