@@ -27,7 +27,7 @@ from .moves import attributed_to
 from .orthogonal import COLUMNS, MATRIX, ROWS, floating, is_split, of_matrices, stack_of, svdvals
 from .products import conjugate, matmul
 from .rearranging import expand_dims, pad, permute_dims, squeeze
-from .reductions import Axis, finished, normal_axes
+from .reductions import Axis, LayoutLike, finished, in_layout, normal_axes
 from .rules import follows, of_one, of_two
 
 __all__ = ["Eigensystem", "SignAndLog", "cholesky", "cond", "det", "diag", "diagonal", "eigh", "eigvalsh", "inv"]
@@ -53,8 +53,12 @@ class Eigensystem(NamedTuple, Generic[T]):
 
 @of_one
 @follows("contracted", np.linalg.cholesky)
-def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
+def cholesky(x: Distributed, /, *, upper: bool = False, layout: LayoutLike = None) -> Any:
     """The triangular factors of positive definite matrices, of x's shape. Collective.
+
+    Args:
+        upper: whether factors are upper triangles.
+        layout: the layout of the result; that of `x` if None.
 
     Raises:
         numpy.linalg.LinAlgError: some matrix is not positive definite; raised on all ranks.
@@ -65,8 +69,9 @@ def cholesky(x: Distributed, /, *, upper: bool = False) -> Any:
            [1., 2.]])
     """
     if is_split(x):
-        return late("linalg.dense:cholesky")(x, upper)
-    return of_matrices("cholesky", partial(np.linalg.cholesky, upper=upper), x, MATRIX)[0]
+        return late("linalg.dense:cholesky")(x, upper, layout)
+    (factors,) = of_matrices("cholesky", partial(np.linalg.cholesky, upper=upper), x, MATRIX)
+    return in_layout("cholesky", factors, layout)
 
 
 @of_one
@@ -99,8 +104,11 @@ def slogdet(x: T, /) -> SignAndLog[T]:
 
 @of_one
 @follows("contracted", np.linalg.inv)
-def inv(x: Distributed, /) -> Any:
+def inv(x: Distributed, /, *, layout: LayoutLike = None) -> Any:
     """The inverses of square matrices. Collective.
+
+    Args:
+        layout: the layout of the result; that of `x` if None.
 
     Raises:
         numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
@@ -111,18 +119,19 @@ def inv(x: Distributed, /) -> Any:
            [0.  , 0.25]])
     """
     if is_split(x):
-        return late("linalg.dense:inv")(x)
-    return of_matrices("inv", np.linalg.inv, x, MATRIX)[0]
+        return late("linalg.dense:inv")(x, layout)
+    return in_layout("inv", of_matrices("inv", np.linalg.inv, x, MATRIX)[0], layout)
 
 
 @of_two
 @follows("contracted", np.linalg.solve)
-def solve(x1: Any, x2: Any, /) -> Any:
+def solve(x1: Any, x2: Any, /, *, layout: LayoutLike = None) -> Any:
     """The solutions of linear systems; right-hand sides may stay split over their columns. Collective.
 
     Args:
         x1: square matrices, of shape (…, n, n).
         x2: right-hand sides, of shape (n,) or (…, n, k), whose stack broadcasts with that of `x1`.
+        layout: the layout of the result; that of `x2` if None.
 
     Raises:
         LayoutError: sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
@@ -145,21 +154,27 @@ def solve(x1: Any, x2: Any, /) -> Any:
             f"solve takes square matrices and as many rows of right-hand sides, not {np.shape(x1)} and {np.shape(x2)}"
         )
     if is_split(x1) and np.ndim(x2) <= 2:
-        return late("linalg.dense:solve")(x1, x2)
-    return stackwise(np.linalg.solve, (x1, x2), (first, second), (result,), "solve", MATRIX)[0]
+        return late("linalg.dense:solve")(x1, x2, layout)
+    (solutions,) = stackwise(np.linalg.solve, (x1, x2), (first, second), (result,), "solve", MATRIX)
+    return in_layout("solve", solutions, layout)
 
 
 @follows("contracted", np.linalg.eigh)
-def eigh(x: T, /, UPLO: Literal["L", "U"] = "L") -> Eigensystem[T]:
+def eigh(x: T, /, UPLO: Literal["L", "U"] = "L", *, layout: LayoutLike = None) -> Eigensystem[T]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices; only one triangle is read. Collective.
+
+    Args:
+        UPLO: the triangle, "L" for the lower one, or "U".
+        layout: the layout of the eigenvectors; that of `x` if None.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
     array([2., 3.])
     """
     if is_split(x):
-        return Eigensystem(*late("linalg.dense:eigh")(x, UPLO))
-    return Eigensystem(*of_matrices("eigh", partial(np.linalg.eigh, UPLO=UPLO), x, (ROWS,), MATRIX))
+        return Eigensystem(*late("linalg.dense:eigh")(x, UPLO, layout=layout))
+    values, vectors = of_matrices("eigh", partial(np.linalg.eigh, UPLO=UPLO), x, (ROWS,), MATRIX)
+    return Eigensystem(values, in_layout("eigh", vectors, layout))
 
 
 @of_one

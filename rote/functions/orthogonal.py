@@ -37,6 +37,7 @@ from .indexing import fetch, getitem
 from .moves import attributed_to, solver
 from .products import conjugate, matmul, stack_labels
 from .rearranging import expand_dims, reordered
+from .reductions import LayoutLike, in_layout
 from .rules import follows, of_one
 
 __all__ = ["MATRIX", "SMALL", "QRFactors", "SingularValues", "adjoint", "floating", "is_split", "lstsq"]
@@ -116,11 +117,11 @@ def adjoint(x: Distributed) -> Any:
 
 
 @overload
-def qr(x: T, /, mode: Literal["reduced", "complete"] = "reduced") -> QRFactors[T]: ...
+def qr(x: T, /, mode: Literal["reduced", "complete"] = "reduced", *, layout: LayoutLike = None) -> QRFactors[T]: ...
 @overload
-def qr(x: T, /, mode: Literal["r"]) -> T: ...
+def qr(x: T, /, mode: Literal["r"], *, layout: LayoutLike = None) -> T: ...
 @follows("contracted", np.linalg.qr)
-def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced") -> Any:
+def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced", *, layout: LayoutLike = None) -> Any:
     """Orthogonal and triangular factors of matrices, or of stacks of them. Collective.
 
     Rows may stay split; split columns are made whole, unless ScaLAPACK factors a matrix that is not tall. The diagonal
@@ -130,6 +131,7 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
         x: of shape (…, m, n).
         mode: "reduced" gives factors of shapes (…, m, k) and (…, k, n) with k = min(m, n); "complete" gives those with
             k = m, and makes the matrix whole; "r" gives the triangle alone, of shape (…, k, n).
+        layout: the layout of both factors; if None, rows of Q are split as those of `x`, and a small R is replicated.
 
     Raises:
         LayoutError: `mode` is none of these.
@@ -145,9 +147,10 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
     """
     stack_of("qr", x)
     if mode in ("reduced", "r"):
-        found = late("linalg.dense:qr")(x) if _is_compact(x) else None
-        factors = QRFactors(*found) if found else _tall_factors(floating(x), "qr")
-        return factors if mode == "reduced" else factors.R
+        found = late("linalg.dense:qr")(x, layout) if _is_compact(x) else None
+        Q, R = found or _tall_factors(floating(x), "qr")
+        R = in_layout("qr", R, layout)
+        return R if mode == "r" else QRFactors(in_layout("qr", Q, layout), R)
     if mode != "complete":
         raise LayoutError(f"qr has the modes 'reduced', 'complete' and 'r', not {mode!r}")
 
@@ -155,17 +158,40 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced")
         return _signed(*np.linalg.qr(block, mode="complete"))
 
     sizes = {_OTHER: x.distribution.shape[-2]}
-    return QRFactors(*of_matrices("qr", complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes))
+    factors = of_matrices("qr", complete, x, (ROWS, _OTHER), (_OTHER, COLUMNS), extents=sizes)
+    return QRFactors(*[in_layout("qr", factor, layout) for factor in factors])
 
 
 @overload
 def svd(
-    x: T, /, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False
+    x: T,
+    /,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
+    *,
+    layout: LayoutLike = None,
 ) -> SingularValues[T]: ...
 @overload
-def svd(x: T, /, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False) -> T: ...
+def svd(
+    x: T,
+    /,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    layout: LayoutLike = None,
+) -> T: ...
 @follows("contracted", np.linalg.svd)
-def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+def svd(
+    x: Distributed,
+    /,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    *,
+    layout: LayoutLike = None,
+) -> Any:
     """Singular values and vectors of matrices, or of stacks of them. Collective.
 
     Without `full_matrices`, or for square matrices, either rows or columns may stay split: a tall matrix is factored by
@@ -177,6 +203,7 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
             min(m, n) of each.
         compute_uv: whether to compute singular vectors at all.
         hermitian: accepted for compatibility with NumPy; it has no effect.
+        layout: the layout of U and of Vh; if None, they are split as `x` is, and a small one is replicated.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.svd(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).S.to_global()
@@ -187,11 +214,13 @@ def svd(x: Distributed, /, full_matrices: bool = True, compute_uv: bool = True, 
         return svdvals(x)
     m, n = x.distribution.shape[-2:]
     if not full_matrices or m == n:
-        return _thin_svd(floating(x))
-    if is_split(x):
-        return SingularValues(*late("linalg.dense:svd")(x, full=True))
-    sizes = {_OTHER: min(m, n), 3: m, 4: n}
-    return SingularValues(*of_matrices("svd", partial(singular, full_matrices=True), x, *_FACTORS, extents=sizes))
+        U, S, Vh = _thin_svd(floating(x), layout)
+    elif is_split(x):
+        U, S, Vh = late("linalg.dense:svd")(x, full=True, layout=layout)
+    else:
+        sizes = {_OTHER: min(m, n), 3: m, 4: n}
+        U, S, Vh = of_matrices("svd", partial(singular, full_matrices=True), x, *_FACTORS, extents=sizes)
+    return SingularValues(in_layout("svd", U, layout), S, in_layout("svd", Vh, layout))
 
 
 @of_one
@@ -211,11 +240,12 @@ def svdvals(x: Distributed, /) -> Any:
 
 @of_one
 @follows("contracted", np.linalg.pinv)
-def pinv(x: Distributed, /, rtol: Any = None) -> Any:
+def pinv(x: Distributed, /, rtol: Any = None, *, layout: LayoutLike = None) -> Any:
     """The pseudoinverses of matrices, of shape (…, n, m); rows are split as the columns of `x`, columns as its rows.
 
     Args:
         rtol: singular values up to `rtol` times the largest count as 0; max(m, n) times the precision if None.
+        layout: the layout of the result, if another one.
 
     >>> import rote.array_api as xp
     >>> xp.linalg.pinv(xp.asarray([[2.0], [0.0]])).to_global().round(12)
@@ -226,11 +256,13 @@ def pinv(x: Distributed, /, rtol: Any = None) -> Any:
 
     inverses = elementwise("pinv", _inverted, (values, _threshold(x, values, rtol)), {})
     terms = ((*stack, _OTHER, COLUMNS), (*stack, _OTHER), (*stack, ROWS, _OTHER))
-    return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv")
+    return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv", layout)
 
 
 @follows("contracted", np.linalg.lstsq)
-def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+def lstsq(
+    a: Distributed, b: Any, rcond: float | None = None, *, layout: LayoutLike = None
+) -> tuple[Any, Any, Any, Any]:
     """The least-squares solutions of a x = b, as `numpy.linalg.lstsq`: solutions, residuals, rank, singular values.
 
     Args:
@@ -238,6 +270,7 @@ def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any,
         b: a right side of shape (m,), or several in columns.
         rcond: singular values up to `rcond` times the largest count as 0; max(m, n) times the precision of f8 if None,
             that precision if -1.
+        layout: the layout of the solutions, if another one.
 
     Raises:
         numpy.linalg.LinAlgError: `a` is no matrix, or `b` has another number of rows.
@@ -267,7 +300,7 @@ def lstsq(a: Distributed, b: Any, rcond: float | None = None) -> tuple[Any, Any,
         rest = elementwise("subtract", np.subtract, (b, matmul(a, x)), {})
         squares = elementwise("square", lambda block: block.real**2 + block.imag**2, (rest,), {})
         sums = reductions.sum(squares, 0, keepdims=not columns)
-    return x, sums if m > n == rank else getitem(sums, slice(0, 0)), rank, values
+    return in_layout("lstsq", x, layout), sums if m > n == rank else getitem(sums, slice(0, 0)), rank, values
 
 
 def _inverted(values: Array, least: Array) -> Any:
@@ -320,10 +353,10 @@ def _is_compact(x: Distributed) -> bool:
     return max(x.distribution.shape) < x.comm.size * min(x.distribution.shape)
 
 
-def _thin_svd(x: Distributed) -> SingularValues[Any]:
+def _thin_svd(x: Distributed, layout: LayoutLike = None) -> SingularValues[Any]:
     """The thin SVD of a matrix whose rows or columns may be split, from the SVD of its triangle."""
     if _is_compact(x):
-        return SingularValues(*late("linalg.dense:svd")(x))
+        return SingularValues(*late("linalg.dense:svd")(x, layout=layout))
     x = plain(x, "svd")
     rows, columns = (any(x.distribution.splits[mode]) for mode in (-2, -1))
     m, n = x.distribution.shape[-2:]

@@ -5,7 +5,7 @@ to tiles on the squarest grid of all ranks; the result moves back. Small matrice
 eigenvalues and singular values without ScaLAPACK go to *one rank*, where NumPy answers. No other rank holds a whole
 matrix.
 
-Results are in the layout of the operand. Errors are NumPy's, and all ranks raise them.
+Results are in the layout that a call names, else in that of the operand. Errors are NumPy's, and all ranks raise them.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ import numpy as np
 from ..errors import CommError, LayoutError
 from ..functions.alignment import in_blocks, replicated
 from ..functions.contraction.operands import common_operands
-from ..functions.creation import astype
+from ..functions.creation import LayoutLike, astype
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem
 from ..functions.moves import agree_on_call, attributed_to, moved, redistributed, solver, warn_of_root
 from ..functions.orthogonal import SMALL, adjoint, floating, matrix_transpose, singular
-from ..layout.distribution import Distribution
+from ..layout.distribution import Distribution, distribute
 from ..layout.expressions import cyclic, fitting
 from ..layout.grid import Grid
-from ..layout.layout import Layout
+from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import collective_errors, gathered
 from . import routines, walks
 from .library import INSTALL, library
 from .matrix import LIMIT
 
 __all__ = ["ENGINES", "arranged", "check_square", "cholesky", "det", "eigh", "in_columns", "inv", "on_one_rank"]
-__all__ += ["out_of_columns", "qr", "returned", "slogdet", "solve", "squarest", "svd", "tiles_on"]
-__all__ += ["way_of"]
+__all__ += ["out_of_columns", "qr", "returned", "slogdet", "solve", "squarest", "svd", "target_of"]
+__all__ += ["tiles_on", "way_of"]
 
 Way = Literal["scalapack", "walk", "one rank"]
 
@@ -147,25 +147,38 @@ def arranged(x: Distributed, cause: str, like: Distributed | None = None) -> Any
     return y.copy() if y is x or not y.local.flags.c_contiguous else y
 
 
-def returned(y: Distributed, x: Distributed, cause: str) -> Any:
-    """A result, a matrix or a replicated vector, in the layout and on the grid of an operand."""
+def target_of(x: Distributed, layout: LayoutLike) -> Distribution:
+    """The distribution of a result as large as x: in the layout that a call names, or in that of x, on its grid.
+
+    Raises:
+        LayoutError: no result can have that layout; before anything moves.
+    """
     dist = x.distribution
-    layout = Layout(tuple([tuple(map(fitting, entries)) for entries in dist.layout.modes]), rooted=dist.layout.rooted)
+    if layout is not None:
+        return distribute(as_layout(layout), dist.shape, dist.grid)
     if dist.layout.view is not None:
-        layout = in_blocks(len(dist.shape), dist.grid)[0]
-    return redistributed(y, layout, cause, dist.grid)
+        return distribute(in_blocks(len(dist.shape), dist.grid)[0], dist.shape, dist.grid)
+    modes = tuple([tuple(map(fitting, entries)) for entries in dist.layout.modes])
+    return distribute(Layout(modes, rooted=dist.layout.rooted), dist.shape, dist.grid)
 
 
-def on_one_rank(cause: str, function: Callable[..., Any], operands: Sequence[Distributed]) -> list[Any]:
+def returned(y: Distributed, target: Distribution, cause: str) -> Any:
+    """A result, which may be smaller than the target says, in the target's layout and on its grid."""
+    return redistributed(y, target.layout, cause, target.grid)
+
+
+def on_one_rank(
+    cause: str, function: Callable[..., Any], operands: Sequence[Distributed], target: Distribution
+) -> list[Any]:
     """The results of a function of whole arrays, which rank 0 calls. Collective.
 
-    Results of the order of the last operand come in its layout, others are replicated.
+    Results of the order of the target come in its layout, others are replicated.
 
     Raises:
         Exception: what the function raises; on all ranks.
     """
     x = operands[-1]
-    comm, grid = x.comm, x.distribution.grid
+    comm, grid = x.comm, target.grid
     arrays = []
     for y in operands:
         order = len(y.distribution.shape)
@@ -183,8 +196,8 @@ def on_one_rank(cause: str, function: Callable[..., Any], operands: Sequence[Dis
         start = Distribution(_at_root(grid, len(shape)), shape, grid)
         block = values[number] if comm.rank == 0 else np.empty(start.local_shape(comm.rank), dtype)
         result = x._on(block.reshape(start.local_shape(comm.rank)), start)
-        if len(shape) == len(x.distribution.shape):
-            results.append(returned(result, x, cause))
+        if len(shape) == len(target.shape):
+            results.append(returned(result, target, cause))
         else:
             results.append(redistributed(result, Layout(((),) * len(shape)), cause))
     return results
@@ -198,32 +211,33 @@ def _at_root(grid: Grid, order: int) -> Layout:
 # --- factors and solutions --------------------------------------------------------------------------------------------
 
 
-def cholesky(x: Distributed, upper: bool = False) -> Any:
+def cholesky(x: Distributed, upper: bool = False, layout: LayoutLike = None) -> Any:
     """The Cholesky factor of a matrix, of which one triangle is read. Collective."""
     check_square(x)
-    x = floating(x)
+    x, target = floating(x), target_of(x, layout)
     way = way_of("cholesky", [x])
     if way == "one rank":
-        return on_one_rank("cholesky", partial(np.linalg.cholesky, upper=upper), [x])[0]
+        return on_one_rank("cholesky", partial(np.linalg.cholesky, upper=upper), [x], target)[0]
 
     factor = arranged(adjoint(x) if upper else x, "cholesky")
     with attributed_to("cholesky", of_result=True):
         ENGINES[way].cholesky(factor)
-        return returned(adjoint(factor) if upper else factor, x, "cholesky")
+        return returned(adjoint(factor) if upper else factor, target, "cholesky")
 
 
-def solve(x1: Any, x2: Any) -> Any:
+def solve(x1: Any, x2: Any, layout: LayoutLike = None) -> Any:
     """The solutions of linear systems with one matrix; `x2` is a tensor or an array of one or more right sides."""
     a, b = common_operands((x1, x2))
+    target = target_of(b, layout)
     dtype = np.result_type(floating(a).local.dtype, floating(b).local.dtype)
     a, b = astype(a, dtype, copy=False), astype(b, dtype, copy=False)
     way = way_of("solve", [a, b])
     if way == "one rank":
-        return on_one_rank("solve", np.linalg.solve, [a, b])[0]
+        return on_one_rank("solve", np.linalg.solve, [a, b], target)[0]
 
     factor = arranged(a, "solve")
     with in_columns(b, factor, "solve", turned=way == "scalapack") as right:
-        return out_of_columns(ENGINES[way].solve(factor, right), b, "solve", turned=way == "scalapack")
+        return out_of_columns(ENGINES[way].solve(factor, right), target, "solve", turned=way == "scalapack")
 
 
 @contextmanager
@@ -241,26 +255,26 @@ def in_columns(b: Any, like: Distributed, cause: str, turned: bool = False) -> I
         yield right
 
 
-def out_of_columns(solution: Any, b: Any, cause: str, turned: bool = False) -> Any:
-    """Solutions that stand as `in_columns` has put the right sides b, in the layout and the shape of these."""
+def out_of_columns(solution: Any, target: Distribution, cause: str, turned: bool = False) -> Any:
+    """Solutions that stand as `in_columns` has put right sides, in the layout and of the order of a target."""
     solution = matrix_transpose(solution) if turned else solution
-    if len(b.distribution.shape) == 1:
-        along = Layout((*[tuple(map(fitting, entries)) for entries in b.distribution.layout.modes], ()))
-        solution = getitem(redistributed(solution, along, cause, b.distribution.grid), (..., 0))
-    return returned(solution, b, cause)
+    if len(target.shape) == 1:
+        modes = target.layout.modes if target.layout.view is None else in_blocks(1, target.grid)[0].modes
+        solution = getitem(redistributed(solution, Layout((*modes, ())), cause, target.grid), (..., 0))
+    return returned(solution, target, cause)
 
 
-def inv(x: Distributed) -> Any:
+def inv(x: Distributed, layout: LayoutLike = None) -> Any:
     """The inverse of a matrix. Collective."""
     check_square(x)
-    x = floating(x)
+    x, target = floating(x), target_of(x, layout)
     way = way_of("inv", [x])
     if way == "one rank":
-        return on_one_rank("inv", np.linalg.inv, [x])[0]
+        return on_one_rank("inv", np.linalg.inv, [x], target)[0]
 
     factor = arranged(x, "inv")
     with attributed_to("inv", of_result=True):
-        return returned(ENGINES[way].inv(factor), x, "inv")
+        return returned(ENGINES[way].inv(factor), target, "inv")
 
 
 def slogdet(x: Distributed) -> tuple[Any, Any]:
@@ -282,7 +296,7 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
     x = floating(x)
     way = way_of(cause, [x])
     if way == "one rank":
-        sign, logarithm = on_one_rank(cause, lambda a: tuple(np.linalg.slogdet(a)), [x])
+        sign, logarithm = on_one_rank(cause, lambda a: tuple(np.linalg.slogdet(a)), [x], x.distribution)
         return sign.local[()], logarithm.local[()]
 
     factor = arranged(x, cause)
@@ -302,7 +316,11 @@ def _determinant(cause: str, x: Distributed) -> tuple[Any, Any]:
 
 
 def eigh(
-    x: Distributed, UPLO: Literal["L", "U"] = "L", vectors: bool = True, subset: tuple[int, int] | None = None
+    x: Distributed,
+    UPLO: Literal["L", "U"] = "L",
+    vectors: bool = True,
+    subset: tuple[int, int] | None = None,
+    layout: LayoutLike = None,
 ) -> tuple[Any, ...]:
     """Eigenvalues of a matrix of which one triangle is read, and its eigenvectors if they are asked for. Collective.
 
@@ -313,7 +331,7 @@ def eigh(
     if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"UPLO argument must be 'L' or 'U', not {UPLO!r}")
 
-    x = floating(x)
+    x, target = floating(x), target_of(x, layout)
     cause, lower = "eigh" if vectors else "eigvalsh", UPLO in ("L", "l")
     some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
 
@@ -324,26 +342,26 @@ def eigh(
             return values[some], basis[:, some]
 
         if vectors:
-            return tuple(on_one_rank(cause, values_of, [x]))
-        return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[some], [x]))
+            return tuple(on_one_rank(cause, values_of, [x], target))
+        return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[some], [x], target))
 
     tiles = arranged(x, cause)
     with attributed_to(cause, of_result=True):
         if not vectors:
             return (replicated(routines.eigenvalues(tiles, lower)[some], x),)
         values, basis = routines.eigh(tiles, lower)
-        return replicated(values[some], x), returned(adjoint(getitem(basis, some)), x, cause)
+        return replicated(values[some], x), returned(adjoint(getitem(basis, some)), target, cause)
 
 
-def svd(x: Distributed, full: bool = False, vectors: bool = True) -> tuple[Any, ...]:
+def svd(x: Distributed, full: bool = False, vectors: bool = True, layout: LayoutLike = None) -> tuple[Any, ...]:
     """Singular values of a matrix in descending order, between its vectors if they are asked for. Collective."""
     cause = "svd" if vectors else "svdvals"
-    x = floating(x)
+    x, target = floating(x), target_of(x, layout)
     m, n = x.distribution.shape
     if way_of(cause, [x], has_walk=False) == "one rank" or (full and m != n):
         if vectors:
-            return tuple(on_one_rank(cause, partial(singular, full_matrices=full), [x]))
-        return tuple(on_one_rank(cause, lambda a: singular(a)[1], [x]))
+            return tuple(on_one_rank(cause, partial(singular, full_matrices=full), [x], target))
+        return tuple(on_one_rank(cause, lambda a: singular(a)[1], [x], target))
 
     tiles = arranged(x, cause)
     with attributed_to(cause, of_result=True):
@@ -351,7 +369,7 @@ def svd(x: Distributed, full: bool = False, vectors: bool = True) -> tuple[Any, 
             return (replicated(routines.svd(tiles, None, None), x),)
         left, right = _zeros(tiles, (m, min(m, n))), _zeros(tiles, (min(m, n), n))
         values = routines.svd(tiles, left, right)
-        return returned(left, x, cause), replicated(values, x), returned(right, x, cause)
+        return returned(left, target, cause), replicated(values, x), returned(right, target, cause)
 
 
 def _zeros(like: Any, shape: tuple[int, int]) -> Any:
@@ -360,9 +378,9 @@ def _zeros(like: Any, shape: tuple[int, int]) -> Any:
     return like._on(np.zeros(dist.local_shape(like.comm.rank), like.local.dtype), dist)
 
 
-def qr(x: Distributed) -> tuple[Any, Any] | None:
-    """The factors Q and R of a matrix, both in its layout, by ScaLAPACK; None where that does not compute them."""
-    x = floating(x)
+def qr(x: Distributed, layout: LayoutLike = None) -> tuple[Any, Any] | None:
+    """The factors Q and R of a matrix, both in one layout, by ScaLAPACK; None where that does not compute them."""
+    x, target = floating(x), target_of(x, layout)
     if way_of("qr", [x]) != "scalapack":
         return None
 
@@ -370,4 +388,4 @@ def qr(x: Distributed) -> tuple[Any, Any] | None:
     with attributed_to("qr", of_result=True):
         orthogonal, triangle = routines.qr(tiles)
         columns, rows = getitem(orthogonal, (slice(None), slice(0, least))), getitem(triangle, slice(0, least))
-        return returned(columns, x, "qr"), returned(rows, x, "qr")
+        return returned(columns, target, "qr"), returned(rows, target, "qr")

@@ -16,12 +16,13 @@ import numpy as np
 from ..errors import LayoutError
 from ..functions.alignment import replicated
 from ..functions.contraction.operands import common_operands, stackwise
-from ..functions.creation import astype, tril, triu
+from ..functions.creation import LayoutLike, astype, tril, triu
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem, known
 from ..functions.matrices import cholesky
 from ..functions.moves import attributed_to, redistributed
 from ..functions.orthogonal import adjoint, floating, is_split, matrix_transpose, of_matrices, stack_of
+from ..functions.reductions import in_layout
 from ..functions.rules import follows
 from . import dense, walks
 from .walks import Trans
@@ -43,9 +44,15 @@ class _Triangle(NamedTuple):
 
 @follows("contracted", name="rote.linalg.solve_triangular")
 def solve_triangular(
-    a: T, b: Any, trans: Literal[0, 1, 2, "N", "T", "C"] = 0, lower: bool = False, unit_diagonal: bool = False
+    a: T,
+    b: Any,
+    trans: Literal[0, 1, 2, "N", "T", "C"] = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    *,
+    layout: LayoutLike = None,
 ) -> T:
-    """The solutions of triangular systems, as `scipy.linalg.solve_triangular`, in the layout of `b`. Collective.
+    """The solutions of triangular systems, as `scipy.linalg.solve_triangular`. Collective.
 
     Args:
         a: a square matrix, of which one triangle is read.
@@ -53,6 +60,7 @@ def solve_triangular(
         trans: whether to solve with `a`, its transpose, or its conjugate transpose.
         lower: whether the lower triangle is read.
         unit_diagonal: whether the diagonal counts as ones.
+        layout: the layout of the result; that of `b` if None.
 
     Raises:
         numpy.linalg.LinAlgError: there is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
@@ -68,13 +76,18 @@ def solve_triangular(
     array([1., 1.])
     """
     triangle = _Triangle(bool(lower), _trans_of(trans), bool(unit_diagonal))
-    solutions: T = _by_triangles("solve_triangular", a, b, [triangle])
+    solutions: T = _by_triangles("solve_triangular", a, b, [triangle], layout)
     return solutions
 
 
 @follows("contracted", name="rote.linalg.cho_factor")
-def cho_factor(a: T, lower: bool = False) -> tuple[T, bool]:
+def cho_factor(a: T, lower: bool = False, *, layout: LayoutLike = None) -> tuple[T, bool]:
     """A Cholesky factor for `cho_solve`, and whether it is the lower one, as `scipy.linalg.cho_factor`. Collective.
+
+    Args:
+        a: a positive definite matrix, of which one triangle is read.
+        lower: whether that and the factor are the lower one.
+        layout: the layout of the factor; that of `a` if None.
 
     Raises:
         numpy.linalg.LinAlgError: the matrix is not positive definite; raised on all ranks.
@@ -84,12 +97,17 @@ def cho_factor(a: T, lower: bool = False) -> tuple[T, bool]:
     >>> rote.linalg.cho_solve(factor, [8.0, 12.0]).to_global()
     array([1., 2.])
     """
-    return cholesky(a, upper=not lower), bool(lower)
+    return cholesky(a, upper=not lower, layout=layout), bool(lower)
 
 
 @follows("contracted", name="rote.linalg.cho_solve")
-def cho_solve(c_and_lower: tuple[T, bool], b: Any) -> T:
-    """The solutions of systems by the factor of `cho_factor`, in the layout of `b`. Collective.
+def cho_solve(c_and_lower: tuple[T, bool], b: Any, *, layout: LayoutLike = None) -> T:
+    """The solutions of systems by the factor of `cho_factor`. Collective.
+
+    Args:
+        c_and_lower: what `cho_factor` returns.
+        b: a right side of shape (n,), or several in columns.
+        layout: the layout of the result; that of `b` if None.
 
     Raises:
         LayoutError: `b` has another number of rows.
@@ -102,16 +120,20 @@ def cho_solve(c_and_lower: tuple[T, bool], b: Any) -> T:
     """
     factor, lower = c_and_lower
     plain, turned = _Triangle(lower, "N"), _Triangle(lower, "C")
-    solutions: T = _by_triangles("cho_solve", factor, b, [plain, turned] if lower else [turned, plain])
+    solutions: T = _by_triangles("cho_solve", factor, b, [plain, turned] if lower else [turned, plain], layout)
     return solutions
 
 
 @follows("contracted", name="rote.linalg.lu_factor")
-def lu_factor(a: T) -> tuple[T, T]:
+def lu_factor(a: T, *, layout: LayoutLike = None) -> tuple[T, T]:
     """The factors L and U in one matrix, and pivots, for `lu_solve`, as `scipy.linalg.lu_factor`. Collective.
 
+    Args:
+        a: a matrix.
+        layout: the layout of the factors; that of `a` if None.
+
     Returns:
-        lu: U, and below the diagonal L, whose diagonal is ones, in the layout of `a`.
+        lu: U, and below the diagonal L, whose diagonal is ones.
         piv: row i was exchanged with row piv[i]; every rank has all of them.
 
     >>> import rote
@@ -122,23 +144,31 @@ def lu_factor(a: T) -> tuple[T, T]:
     stack_of("lu_factor", a)
     dense.check_square(a)
     x: Any = floating(a)
+    target = dense.target_of(a, layout)
     if not is_split(x):
-        return tuple(of_matrices("lu_factor", _lu, x, (0, 1), (0,)))
+        factor, pivots = of_matrices("lu_factor", _lu, x, (0, 1), (0,))
+        return in_layout("lu_factor", factor, layout), pivots
     way = dense.way_of("lu_factor", [x])
     if way == "one rank":
-        return tuple(dense.on_one_rank("lu_factor", _lu, [x]))
+        return tuple(dense.on_one_rank("lu_factor", _lu, [x], target))
 
     # ScaLAPACK factors the transpose of what it is given.
     factor = dense.arranged(x if way == "walk" else matrix_transpose(x), "lu_factor")
     with attributed_to("lu_factor", of_result=True):
         pivots = dense.ENGINES[way].pivoted(factor)
         factor = factor if way == "walk" else matrix_transpose(factor)
-        return dense.returned(factor, x, "lu_factor"), replicated(pivots, x)
+        return dense.returned(factor, target, "lu_factor"), replicated(pivots, x)
 
 
 @follows("contracted", name="rote.linalg.lu_solve")
-def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0) -> T:
-    """The solutions of systems by the factors of `lu_factor`, in the layout of `b`, as `scipy.linalg.lu_solve`.
+def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0, *, layout: LayoutLike = None) -> T:
+    """The solutions of systems by the factors of `lu_factor`, as `scipy.linalg.lu_solve`. Collective.
+
+    Args:
+        lu_and_piv: what `lu_factor` returns.
+        b: a right side of shape (n,), or several in columns.
+        trans: whether to solve with the matrix, its transpose, or its conjugate transpose.
+        layout: the layout of the result; that of `b` if None.
 
     Raises:
         numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
@@ -157,9 +187,9 @@ def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0) -> 
 
     solutions: T
     if op == "N":
-        solutions = _by_triangles("lu_solve", lu, b, [lower, upper], before=order)
+        solutions = _by_triangles("lu_solve", lu, b, [lower, upper], layout, before=order)
     else:
-        solutions = _by_triangles("lu_solve", lu, b, [upper, lower], after=np.argsort(order))
+        solutions = _by_triangles("lu_solve", lu, b, [upper, lower], layout, after=np.argsort(order))
     return solutions
 
 
@@ -171,6 +201,7 @@ def eigh(
     lower: bool = True,
     eigvals_only: Literal[False] = False,
     subset_by_index: Sequence[int] | None = None,
+    layout: LayoutLike = None,
 ) -> tuple[T, T]: ...
 @overload
 def eigh(
@@ -180,6 +211,7 @@ def eigh(
     lower: bool = True,
     eigvals_only: Literal[True],
     subset_by_index: Sequence[int] | None = None,
+    layout: LayoutLike = None,
 ) -> T: ...
 @follows("contracted", name="rote.linalg.eigh")
 def eigh(
@@ -189,6 +221,7 @@ def eigh(
     lower: bool = True,
     eigvals_only: bool = False,
     subset_by_index: Sequence[int] | None = None,
+    layout: LayoutLike = None,
 ) -> Any:
     """Eigenvalues w and vectors v of a Hermitian matrix, or of a pair, a v = w b v, as `scipy.linalg.eigh`. Collective.
 
@@ -201,10 +234,11 @@ def eigh(
         eigvals_only: whether to return the eigenvalues alone.
         subset_by_index: the numbers of the first eigenvalue and of the last one, in ascending order from 0; all if
             None.
+        layout: the layout of the eigenvectors; that of `a` if None.
 
     Returns:
         w: eigenvalues in ascending order, on every rank.
-        v: eigenvectors in columns, in the layout of `a`.
+        v: eigenvectors in columns.
 
     Raises:
         numpy.linalg.LinAlgError: `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
@@ -228,12 +262,12 @@ def eigh(
 
     x, count = floating(a), n if subset is None else subset[1] - subset[0] + 1
     if b is not None:
-        found = _of_pair(x, floating(b), lower, subset, count)
+        found = _of_pair(x, floating(b), lower, subset, count, layout)
     elif is_split(x):
-        found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset)
+        found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset, layout)
     else:
         found = tuple(of_matrices("eigh", partial(_eigh, lower, subset), x, (0,), (0, 2), extents={2: count}))
-    return found[0] if eigvals_only else found
+    return found[0] if eigvals_only else (found[0], in_layout("eigh", found[1], layout))
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
@@ -244,12 +278,14 @@ def _by_triangles(
     a: Distributed,
     b: Any,
     triangles: Sequence[_Triangle],
+    layout: LayoutLike = None,
     before: Array | None = None,
     after: Array | None = None,
 ) -> Any:
-    """The solutions of triangular systems, one after the other, in the layout of `b`.
+    """The solutions of triangular systems, one after the other.
 
     Args:
+        layout: that of the solutions; that of `b` if None.
         before, after: the order of rows of `b`, and of the solutions; as they are if None.
     """
     x, right = common_operands((a, np.asarray(b) if isinstance(b, list) else b))
@@ -257,6 +293,7 @@ def _by_triangles(
     dense.check_square(x)
     if right.distribution.shape[:1] != x.distribution.shape[:1] or len(right.distribution.shape) > 2:
         raise LayoutError(f"{cause} takes as many rows as {x.distribution.shape} has, not {right.distribution.shape}")
+    target = dense.target_of(right, layout)
     dtype = np.result_type(floating(x).local.dtype, floating(right).local.dtype)
     x, right = astype(x, dtype, copy=False), astype(right, dtype, copy=False)
 
@@ -270,10 +307,11 @@ def _by_triangles(
 
     if not is_split(x):
         columns = (2,) * (len(right.distribution.shape) - 1)
-        return stackwise(solved, (x, right), ((0, 1), (1, *columns)), ((0, *columns),), cause, (0, 1))[0]
+        (solutions,) = stackwise(solved, (x, right), ((0, 1), (1, *columns)), ((0, *columns),), cause, (0, 1))
+        return in_layout(cause, solutions, layout)
     way = dense.way_of(cause, [x, right])
     if way == "one rank":
-        return dense.on_one_rank(cause, solved, [x, right])[0]
+        return dense.on_one_rank(cause, solved, [x, right], target)[0]
 
     tiles = dense.arranged(x, cause)
     if not (all(triangle.unit for triangle in triangles) or walks.diagonal(tiles).all()):
@@ -283,16 +321,19 @@ def _by_triangles(
         for lower, trans, unit in triangles:
             dense.ENGINES[way].triangular_solve(tiles, columns, lower, trans, unit)
         columns = columns if after is None else getitem(columns, after)
-        return dense.out_of_columns(columns, right, cause)
+        return dense.out_of_columns(columns, target, cause)
 
 
-def _of_pair(a: Any, b: Any, lower: bool, subset: tuple[int, int] | None, count: int) -> tuple[Any, ...]:
+def _of_pair(
+    a: Any, b: Any, lower: bool, subset: tuple[int, int] | None, count: int, layout: LayoutLike
+) -> tuple[Any, ...]:
     """Eigenvalues and vectors of a pair of matrices: with b = L L', those of L^-1 a L'^-1."""
+    target = dense.target_of(a, layout)
     whole, function = [_hermitian(x, lower) for x in (b, a)], partial(_eigh_of_pair, subset)
     if not is_split(a):
         return tuple(stackwise(function, whole, [(0, 1)] * 2, ((0,), (0, 2)), "eigh", (0, 1), {2: count}))
     if dense.way_of("eigh", whole, has_walk=False) == "one rank":
-        return tuple(dense.on_one_rank("eigh", function, whole))
+        return tuple(dense.on_one_rank("eigh", function, whole, target))
 
     y, x = (dense.arranged(matrix, "eigh") for matrix in whole)
     with attributed_to("eigh", of_result=True):
@@ -302,7 +343,7 @@ def _of_pair(a: Any, b: Any, lower: bool, subset: tuple[int, int] | None, count:
         inner = _by_triangles("eigh", factor, inner, [_Triangle(True, "N")])
         values, vectors = dense.eigh(inner, "L", True, subset)
         vectors = _by_triangles("eigh", factor, vectors, [_Triangle(True, "C")])
-        return values, dense.returned(vectors, a, "eigh")
+        return values, dense.returned(vectors, target, "eigh")
 
 
 def _hermitian(x: Any, lower: bool) -> Any:

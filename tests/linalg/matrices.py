@@ -23,6 +23,7 @@ from parts import report_checks, share
 from tensors import agreed_error
 
 import rote
+import rote.array_api as xp
 from rote import DistTensor
 from rote.runtime import Comm, world
 
@@ -289,6 +290,60 @@ def check_pairs(comm: Comm, part: str) -> None:
             assert vectors.shape == (n, some[1] - some[0] + 1)
             np.testing.assert_allclose(values, np.linalg.eigvalsh(a)[some[0] : some[1] + 1], rtol=0, atol=10 * eps)
             assert np.linalg.norm(a @ vectors - vectors * values) <= 10 * eps * size(a)
+
+
+def check_layouts(comm: Comm, part: str) -> None:
+    """Matrices of a result are in the layout that a call names, with the elements and by as many moves as without."""
+    targets = "[(),(0,1)]", "[(0:cyclic(3)),(1:block)]", LAYOUTS[6], "[(),()]"
+    worlds = product((70, 5), (LAYOUTS[1], LAYOUTS[2], LAYOUTS[7]), targets)
+    for n, source, target in share(worlds, part, 6, 3 * comm.size):
+        a, b = with_values(np.linspace(1, 2, n), "f8"), numbers((n, 3), "f8")
+        x, y, e = laid(a, source, comm), laid(b, LAYOUTS[1], comm), laid(np.eye(n), source, comm)
+        for function, operands in (
+            (xp.linalg.cholesky, (x,)),
+            (xp.linalg.inv, (x,)),
+            (xp.linalg.solve, (x, y)),
+            (xp.linalg.eigh, (x,)),
+            (xp.linalg.qr, (x,)),
+            (xp.linalg.svd, (x,)),
+            (xp.linalg.pinv, (x,)),
+            (xp.linalg.lstsq, (x, b)),
+            (rote.linalg.eigh, (x,)),
+            (rote.linalg.eigh, (x, e)),
+            (rote.linalg.cho_factor, (x,)),
+            (rote.linalg.lu_factor, (x,)),
+            (rote.linalg.cho_solve, ((x, True), y)),
+            (rote.linalg.lu_solve, ((x, np.arange(n)), y)),
+            (rote.linalg.solve_triangular, (x, y)),
+        ):
+            wants, gots = parts(function(*operands)), parts(function(*operands, layout=target))
+            for got, want in zip(gots, wants, strict=True):
+                if np.ndim(want) == 2 and want.shape[0] == n:
+                    assert (got.layout, got.grid) == (rote.parse(target), x.grid), (function, got.layout)
+                # ScaLAPACK chooses signs of vectors anew in each call.
+                np.testing.assert_allclose(abs(got.to_global()), abs(want.to_global()), 0, 1e-9)
+
+        with rote.trace() as moves:
+            xp.linalg.inv(x)
+        with rote.trace() as moves_there:
+            xp.linalg.inv(x, layout=target)
+        assert len(moves_there) <= len(moves)
+
+        z = laid(b[:, 0], "(b s=5): [(0),(1)]", comm)
+        for layout in ("block[(0,1)]", "(b s=5): [(0),(1)]", "[()]|(0)"):
+            solution = xp.linalg.solve(x, z, layout=layout)
+            assert solution.layout == rote.parse(layout)
+            np.testing.assert_allclose(solution.to_global(), np.linalg.solve(a, b[:, 0]), 0, 1e-12)
+        assert np.linalg.solve(x, z).layout == rote.parse("block[(0,1)]")
+
+        with rote.trace() as moves:
+            agreed_error(comm, "order 1", lambda x: xp.linalg.inv(x, layout="block[(0)]"), x)
+        assert not moves
+
+
+def parts(result: Any) -> list[Any]:
+    """The tensors of a result."""
+    return [part for part in (result if isinstance(result, tuple) else (result,)) if isinstance(part, DistTensor)]
 
 
 def check_refusals(comm: Comm) -> None:
