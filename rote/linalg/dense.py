@@ -103,8 +103,8 @@ def _is_finite(block: Array) -> bool:
 
 
 def check_square(x: Distributed) -> None:
-    """Refuse a matrix that is not square, by NumPy's error."""
-    if x.distribution.shape[0] != x.distribution.shape[1]:
+    """Refuse matrices that are not square, by NumPy's error."""
+    if x.distribution.shape[-2] != x.distribution.shape[-1]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
 
 

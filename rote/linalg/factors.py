@@ -126,27 +126,26 @@ def cho_solve(c_and_lower: tuple[T, bool], b: Any, *, layout: LayoutLike = None)
 
 @follows("contracted", name="rote.linalg.lu_factor")
 def lu_factor(a: T, *, layout: LayoutLike = None) -> tuple[T, T]:
-    """The factors L and U in one matrix, and pivots, for `lu_solve`, as `scipy.linalg.lu_factor`. Collective.
+    """The factors L and U in one matrix, and pivots, as `scipy.linalg.lu_factor`. Collective.
 
     Args:
-        a: a matrix.
+        a: a matrix of shape (m, n); `lu_solve` takes the factors of a square one.
         layout: the layout of the factors; that of `a` if None.
 
     Returns:
         lu: U, and below the diagonal L, whose diagonal is ones.
-        piv: row i was exchanged with row piv[i]; every rank has all of them.
+        piv: row i was exchanged with row piv[i], for i below min(m, n); every rank has all of them.
 
     >>> import rote
     >>> lu, piv = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
     >>> lu.to_global().tolist(), piv.to_global().tolist()
     ([[4.0, 4.0], [0.25, 1.0]], [1, 1])
     """
-    stack_of("lu_factor", a)
-    dense.check_square(a)
+    _check_matrix("lu_factor", a)
     x: Any = floating(a)
     target = dense.target_of(a, layout)
     if not is_split(x):
-        factor, pivots = of_matrices("lu_factor", _lu, x, (0, 1), (0,))
+        factor, pivots = of_matrices("lu_factor", _lu, x, (0, 1), (2,), extents={2: min(a.distribution.shape)})
         return in_layout("lu_factor", factor, layout), pivots
     way = dense.way_of("lu_factor", [x])
     if way == "one rank":
@@ -253,12 +252,14 @@ def eigh(
     """
     stack_of("eigh", a)
     dense.check_square(a)
-    n = a.distribution.shape[0]
+    n = a.distribution.shape[-1]
     subset = None if subset_by_index is None else _subset(subset_by_index, n)
-    if b is not None and b.distribution.shape != a.distribution.shape:
-        raise LayoutError(
-            f"eigh takes two matrices of one shape, not {a.distribution.shape} and {b.distribution.shape}"
-        )
+    if b is not None:
+        _check_matrix("eigh of a pair", a)
+        if b.distribution.shape != a.distribution.shape:
+            raise LayoutError(
+                f"eigh takes two matrices of one shape, not {a.distribution.shape} and {b.distribution.shape}"
+            )
 
     x, count = floating(a), n if subset is None else subset[1] - subset[0] + 1
     if b is not None:
@@ -266,11 +267,17 @@ def eigh(
     elif is_split(x):
         found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset, layout)
     else:
-        found = tuple(of_matrices("eigh", partial(_eigh, lower, subset), x, (0,), (0, 2), extents={2: count}))
+        found = tuple(of_matrices("eigh", partial(_eigh, lower, subset), x, (2,), (0, 2), extents={2: count}))
     return found[0] if eigvals_only else (found[0], in_layout("eigh", found[1], layout))
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def _check_matrix(cause: str, a: Distributed) -> None:
+    """Refuse what is no matrix, and stacks of them."""
+    if len(a.distribution.shape) != 2:
+        raise LayoutError(f"{cause} takes one matrix, not a tensor of order {len(a.distribution.shape)}")
 
 
 def _by_triangles(
@@ -289,7 +296,7 @@ def _by_triangles(
         before, after: the order of rows of `b`, and of the solutions; as they are if None.
     """
     x, right = common_operands((a, np.asarray(b) if isinstance(b, list) else b))
-    stack_of(cause, x)
+    _check_matrix(cause, x)
     dense.check_square(x)
     if right.distribution.shape[:1] != x.distribution.shape[:1] or len(right.distribution.shape) > 2:
         raise LayoutError(f"{cause} takes as many rows as {x.distribution.shape} has, not {right.distribution.shape}")
@@ -331,7 +338,7 @@ def _of_pair(
     target = dense.target_of(a, layout)
     whole, function = [_hermitian(x, lower) for x in (b, a)], partial(_eigh_of_pair, subset)
     if not is_split(a):
-        return tuple(stackwise(function, whole, [(0, 1)] * 2, ((0,), (0, 2)), "eigh", (0, 1), {2: count}))
+        return tuple(stackwise(function, whole, [(0, 1)] * 2, ((2,), (0, 2)), "eigh", (0, 1), {2: count}))
     if dense.way_of("eigh", whole, has_walk=False) == "one rank":
         return tuple(dense.on_one_rank("eigh", function, whole, target))
 
@@ -366,12 +373,12 @@ def _eigh(lower: bool, subset: tuple[int, int] | None, a: Array) -> tuple[Array,
     """Some eigenvalues and vectors of an array."""
     values, vectors = np.linalg.eigh(a, "L" if lower else "U")
     some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
-    return values[some], vectors[:, some]
+    return values[..., some], vectors[..., some]
 
 
 def _lu(a: Array) -> tuple[Array, Array]:
     """The factors of a whole array, in one, and its pivots."""
-    factors, pivots = a.copy(), np.arange(len(a))
+    factors, pivots = a.copy(), np.arange(min(a.shape))
     walks.factor(factors, pivots)
     return factors, pivots
 

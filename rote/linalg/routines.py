@@ -148,19 +148,18 @@ def cholesky(x: Distributed) -> None:
 
 
 def pivoted(x: Distributed) -> Ints:
-    """Overwrite a square matrix by the factors P L U of its transpose, transposed. Collective.
+    """Overwrite a matrix by the factors P L U of its transpose, transposed. Collective.
 
     Returns:
         The pivots, on every rank, as `walks.pivoted` returns them.
     """
-    return _everywhere(x, _factored(x)[0], 1).astype(np.int64) - 1
+    return _everywhere(x, _factored(x)[0], 1)[: min(x.distribution.shape)].astype(np.int64) - 1
 
 
 def _factored(x: Distributed) -> tuple[npt.NDArray[np.int32], int]:
     """The pivots of this rank's part of an LU factorisation, and INFO."""
     pivots = np.zeros(sum(x.local.shape) + 2 * width_of(x), np.int32)
-    n = x.distribution.shape[0]
-    return pivots, _call("lu", x, n, n, x, pivots)
+    return pivots, _call("lu", x, *reversed(x.distribution.shape), x, pivots)
 
 
 def _everywhere(x: Distributed, values: Array, mode: Literal[0, 1]) -> Array:

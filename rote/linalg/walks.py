@@ -185,17 +185,17 @@ def cholesky(x: Distributed) -> None:
 
 
 def pivoted(x: Distributed) -> Ints:
-    """Overwrite a square block-cyclic matrix by L and U of its factors P L U, where L has a unit diagonal. Collective.
+    """Overwrite a block-cyclic matrix by L and U of its factors P L U, where L has a unit diagonal. Collective.
 
     Returns:
         The pivots, on every rank: row i was exchanged with row pivots[i], one after the other. A column without a pivot
         has a 0 on the diagonal of U.
     """
     block, grid = x.local, x.distribution.grid
-    n = x.distribution.shape[0]
+    m, n = x.distribution.shape
     rows, columns = x.distribution.indices(x.comm.rank)
     by_rows, by_columns = _split_over(x, 0), _split_over(x, 1)
-    pivots = np.arange(n)
+    pivots = np.arange(min(m, n))
 
     for step in _steps(x):
         width = step.stop - step.start
@@ -205,7 +205,7 @@ def pivoted(x: Distributed) -> Ints:
         # One rank factors the panel, so that all agree on its pivots.
         whole, root = Layout(((), ()), rooted=((0, 0), (1, step.at[1]))), grid.rank((0, step.at[1]))
         source = Layout((by_rows, ()), rooted=((1, step.at[1]),))
-        panel = _moved(x, block[:, step.columns] if of_panel else block[:, :0], (n, width), source, whole)
+        panel = _moved(x, block[:, step.columns] if of_panel else block[:, :0], (m, width), source, whole)
         chosen = np.zeros(width, np.int64)
         if x.comm.rank == root:
             factor(panel[step.start :], chosen)
@@ -213,12 +213,12 @@ def pivoted(x: Distributed) -> Ints:
         pivots[step.start : step.stop] = chosen + step.start
 
         (tile,) = _from_rank(x, partial(_rows_of, panel, step), [(width, width)], root)
-        left = _moved(x, panel, (n, width), whole, Layout((by_rows, ())))
+        left = _moved(x, panel, (m, width), whole, Layout((by_rows, ())))
 
         # Rows change places: those that do are contributions of the rows of the grid, added up. Row places[k] becomes
         # what row order[places[k]] was; `arriving` has one row for each k, first those of the tile.
-        order = order_of(pivots[step.start : step.stop], n, step.start)
-        others = np.setdiff1d(np.flatnonzero(order != np.arange(n)), np.arange(step.start, step.stop))
+        order = order_of(pivots[step.start : step.stop], m, step.start)
+        others = np.setdiff1d(np.flatnonzero(order != np.arange(m)), np.arange(step.start, step.stop))
         places = np.concatenate([np.arange(step.start, step.stop), others])
 
         arriving = np.zeros((2 * width, len(columns)), block.dtype)
@@ -267,16 +267,16 @@ def order_of(pivots: Ints, n: int, start: int = 0) -> Ints:
 
 
 def factor(a: Array, pivots: Ints) -> None:
-    """Overwrite an array by its factors L and U; `pivots` becomes the rows that change places with the first ones.
+    """Overwrite an array by its factors L and U; `pivots`, as many as its shorter side, becomes rows to exchange.
 
     >>> a, pivots = np.array([[1.0, 2.0], [4.0, 4.0]]), np.zeros(2, int)
     >>> factor(a, pivots)
     >>> a.tolist(), pivots.tolist()
     ([[4.0, 4.0], [0.25, 1.0]], [1, 1])
     """
-    width = a.shape[1]
-    if width <= _NARROW:
-        for column in range(width):
+    count = len(pivots)
+    if count <= _NARROW:
+        for column in range(count):
             below = a[column:, column]
             # LAPACK compares |re| + |im|.
             pivot = column + int(np.argmax(np.abs(below.real) + np.abs(below.imag)))
@@ -289,7 +289,7 @@ def factor(a: Array, pivots: Ints) -> None:
         return
 
     # Half of the columns first, by the same rule: then most of the work is a product of matrices.
-    half = width // 2
+    half = count // 2
     factor(a[:, :half], pivots[:half])
     _exchange(a[:, half:], pivots[:half])
     unit = np.tril(a[:half, :half], -1) + np.eye(half, dtype=a.dtype)

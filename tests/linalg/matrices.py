@@ -268,6 +268,50 @@ def check_factors(comm: Comm, part: str) -> None:
                 as_good(positive @ z - right, positive @ want - right, size(positive) * size(want), case)
 
 
+def check_factors_of_oblong_matrices(comm: Comm, part: str) -> None:
+    """Factors L and U of matrices that are not square, with SciPy's shapes: of m x n there are min(m, n) pivots."""
+    shapes = ((90, 70), (70, 90), (210, 150), (150, 210), (5, 3), (3, 5), (130, 1), (1, 130), (66, 65), (0, 4), (4, 0))
+    for shape, dtype, text in share(product(shapes, DTYPES, LAYOUTS), part, 12, comm.size, of=3):
+        a, least = numbers(shape, dtype), min(shape)
+        x = laid(a, text, comm)
+        lu, piv = rote.linalg.lu_factor(x)
+        packed, pivots = whole(lu, a), whole(piv)
+        in_place_of(lu, x)
+        assert pivots.shape == (least,)
+
+        rows = np.arange(shape[0])
+        for row, other in enumerate(pivots.tolist()):
+            assert row <= other < shape[0]
+            rows[[row, other]] = rows[[other, row]]
+        lower = np.tril(packed, -1)[:, :least] + np.eye(shape[0], least, dtype=dtype)
+        assert (abs(lower.real) + abs(lower.imag) <= 1 + 1e-5).all() or dtype[0] == "c"
+        as_good(lower @ np.triu(packed)[:least] - a[rows], np.zeros((1, 1), dtype), size(a), (shape, dtype, text))
+
+
+def check_stacks(comm: Comm) -> None:
+    """Eigenvalues of stacks are those of each matrix, some of them, too; other functions of one matrix refuse them."""
+    a = numbers((3, 4, 4), "c16")
+    a = a + a.conj().transpose(0, 2, 1)
+    for text in ("[(0,1),(),()]", "[(),(0),(1)]", "[(),(),()]"):
+        x = laid(a, text, comm)
+        values, vectors = (z.to_global() for z in rote.linalg.eigh(x, subset_by_index=(1, 2)))
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(a)[:, 1:3], 0, 1e-12)
+        np.testing.assert_allclose(a @ vectors, vectors * values[:, None], 0, 1e-12)
+        for call in (
+            lambda x: rote.linalg.eigh(x, x),
+            lambda x: rote.linalg.lu_factor(x),
+            lambda x: rote.linalg.solve_triangular(x, np.ones((3, 2))),
+        ):
+            agreed_error(comm, "one matrix, not a tensor of order 3", call, x)
+        agreed_error(comm, "must be square", rote.linalg.eigh, x[:, :3])
+
+    whole_one = laid(np.diag([1.0, 2.0, 3.0, 4.0]), "[(),()]", comm)
+    for others in ((), (whole_one,)):
+        values, vectors = rote.linalg.eigh(whole_one, *others, subset_by_index=(1, 2))
+        assert (values.shape, vectors.shape) == ((2,), (4, 2))
+        np.testing.assert_allclose(values.to_global(), [1, 1] if others else [2, 3], 0, 1e-12)
+
+
 def check_pairs(comm: Comm, part: str) -> None:
     """Eigenvalues of pairs of matrices, and some of the eigenvalues of one."""
     for name, n, dtype, text in cases(("indefinite", "repeated"), part, comm):
