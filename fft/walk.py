@@ -299,7 +299,11 @@ class Walk:
 
         name = f"{self.kind} of {self.source.shape} {self.dtype}"
         layouts = str(self.source.layout), str(self.target.layout)
-        return Tasks(name, self.source.grid, layouts, self.machine, tuple(every), self.peak_bytes)
+        return Tasks(name, self.source.grid, layouts, self.machine, tuple(every), self.peak_bytes, self._replanned)
+
+    def _replanned(self, machine: Machine) -> Tasks:
+        """The tasks of the same stages, with moves whose plans are for another machine."""
+        return replace(self, machine=machine).tasks()
 
     @property
     def peak_bytes(self) -> int:

@@ -165,12 +165,24 @@ class Prediction:
         lines += [
             f"{machine_name(self.machine)}, {self.placement}",
             f"{self.tasks.name}: about {in_seconds(seconds)}{between}",
+            *self._planned_for(),
         ]
         lines += [*table(rows, {1, 2}), f"memory {memory}; limited by {self.limit}"]
         if self.core_hours:
             hours = (("node", self.node_hours), ("core", self.core_hours))
             lines.append("1000 of them: " + ", ".join([f"{float(f'{1000 * h:.3g}'):,g} {of}-hours" for of, h in hours]))
         return "\n".join(lines)
+
+    def _planned_for(self) -> list[str]:
+        """A line that names the machine for which it was planned if that is another one; else none."""
+        planned, replanned = self.tasks.machine.on(self.tasks.grid.size), self.tasks.replanned
+        if machine_name(planned) == machine_name(self.machine):
+            return []
+
+        line = f"planned for {machine_name(planned)}"
+        if replanned is not None:
+            line += f"; replanned: {in_seconds(task_seconds(replanned(self.machine).every, self.machine))}"
+        return [line]
 
 
 def predict(planned: Planned, machine: Machine | str | None = None) -> Prediction:

@@ -6,8 +6,8 @@ whoever prices sees nothing else, so the choice between walks and the prediction
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..layout.grid import Grid
@@ -41,6 +41,7 @@ class Tasks:
         machine: the machine for which it is planned.
         every: the tasks.
         peak_bytes: the most that any one rank holds.
+        replanned: gives the tasks of the same thing, planned for another machine; None if nobody replans it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Tasks:
     machine: Machine
     every: tuple[Task, ...]
     peak_bytes: int
+    replanned: Callable[[Machine], Tasks] | None = field(default=None, compare=False, repr=False)
 
 
 class Planned(Protocol):

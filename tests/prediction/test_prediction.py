@@ -22,6 +22,7 @@ from rote.machines.machine import Machine
 from rote.machines.work import Work
 from rote.prediction import Prediction, deciders
 from rote.runtime.comm.protocol import Comm
+from rote.units import in_seconds
 
 PLANNED = {
     "plan": lambda machine: rote.compile("[(0),()]+(1) -> [(),(0)]", shape=(64, 48), grid=(2, 2), machine=machine),
@@ -301,3 +302,19 @@ def test_a_job_smaller_than_a_node_is_planned_as_it_is_predicted():
 
     whole, part = (rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ranks=2, machine=node) for node in (machine, alone))
     assert whole.prediction.seconds == part.prediction.seconds
+
+
+def test_what_was_planned_for_another_machine_says_so_and_how_long_its_own_plan_takes() -> None:
+    """Of a walk the moves are planned again; a plan only names its machine, and neither does so where it is at home."""
+    walk = rote.fft.compare((64, 64, 64), 64, "[(0,1),(),()]", (8, 8), machine=Machine(latency=1.0))[0].walk
+    assert walk is not None
+    there = Machine.load("k-computer")
+    again = replace(walk, machine=there)
+    line = f"planned for machine of latency 1.0 s; replanned: {in_seconds(rote.predict(again).seconds)}"
+    assert str(rote.predict(walk, there)).splitlines()[2] == line
+    assert all("planned for" not in str(rote.predict(it)) for it in (walk, again))
+
+    plan = rote.compile("[(0)] -> block[(0)]", shape=64, grid=4)
+    assert "\nplanned for default machine\n" in str(rote.predict(plan, "fat-tree"))
+    small = rote.compile("[(0)] -> block[(0)]", shape=64, grid=4, machine="fat-tree")
+    assert "planned for" not in str(rote.predict(small)) + str(rote.predict(small, "fat-tree"))
