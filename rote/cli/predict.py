@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..compiler.plan import on_machine
-from ..errors import counted
+from ..errors import PlanError, counted
 from ..layout.grid import Grid
 from ..machines.machine import Machine, as_machine
-from ..prediction import machine_name
+from ..machines.profile import profile_text
+from ..prediction import Prediction, machine_name
 from ..units import in_bytes, in_seconds, table
 from .options import (
     Counts,
@@ -43,18 +44,22 @@ __all__ = ["compare_ffts", "predict", "written"]
 
 _PREFERENCE = "of walks within 10 % of the least time, few moves and blocks go first, views and crowded ranks last"
 _OPTIONS = {  # of each kind of prediction
-    "an FFT on one number of ranks": ("grid", "why", "html"),
+    "an FFT on one number of ranks": ("grid", "why", "html", "versus"),
     "an FFT on several numbers of ranks": ("csv", "plot"),
     "a contraction": ("csv", "plot", "shape"),
-    "a job": ("slurm",),
+    "a job": ("slurm", "versus"),
 }
 
 
 @click.command()
-@click.argument("what", metavar="64x64x64|ik,kj->ij")
+@click.argument("what", metavar="64x64x64|ik,kj->ij", required=False)
 @click.option("--ranks", metavar="8..64", type=Counts(), help="How many ranks, which need not exist: 8, 8,12 or 8..64.")
 @click.option("--nodes", metavar="N", type=click.IntRange(1), help="Choose the whole job on so many nodes instead.")
 @machine_option
+@click.option("--versus", metavar="NAME|FILE", multiple=True, help="Another machine, to be compared with the first.")
+@click.option(
+    "--copy", metavar="FILE.toml", type=click.Path(), help="Copy the machine's profile, to describe your own."
+)
 @click.option("--grid", metavar="2x2", type=Integers(), help="Only this grid.")
 @click.option("--shape", metavar="8x9x10", multiple=True, type=Integers(), help="Of a contraction: an operand's.")
 @dtype_option
@@ -66,7 +71,7 @@ _OPTIONS = {  # of each kind of prediction
 @click.option("--slurm", metavar="FILE", type=click.Path(), help="With --nodes: write the batch file of the job.")
 @force_option
 def predict(
-    what: str, ranks: Sequence[int] | None, nodes: int | None, machine: str | None, force: bool, **options: Any
+    what: str | None, ranks: Sequence[int] | None, nodes: int | None, machine: str | None, force: bool, **options: Any
 ) -> None:
     """Predict the cost of FFTs of a shape, or of a contraction. What Rote takes comes first, or is marked.
 
@@ -77,11 +82,20 @@ def predict(
       rote predict 256x256x256 --machine k-computer --ranks 4..64
       rote predict "ik,kj->ij" --shape 512x512 --shape 512x512 --ranks 4,16
       rote predict 256x256x256 --machine k-computer --nodes 16
+      rote predict 256x256x256 --machine k-computer --versus fugaku --nodes 16
+      rote predict --machine k-computer --copy mine.toml
     """
-    for name in ("csv", "plot", "html", "slurm"):
+    for name in ("csv", "plot", "html", "slurm", "copy"):
         if options[name] is not None:
             on_rank_0(refuse_target, options[name], force)
 
+    if options["copy"] is not None:
+        if what is not None or machine is None:
+            raise click.UsageError("--copy takes the --machine to copy, and predicts nothing")
+        click.echo(written(profile_text(machine), options["copy"]).lstrip())
+        return
+    if what is None:
+        raise click.UsageError("write the shape of an FFT, as 64x64x64, or a contraction, as ik,kj->ij")
     if (ranks is None) == (nodes is None):
         raise click.UsageError("write one of --ranks, for one number or several, and --nodes, for a whole job")
 
@@ -116,7 +130,10 @@ def predict(
     context = click.get_current_context()
     shape = Integers().convert(what, context.command.params[0], context)
     element = of_ffts(dtype)
-    if ranks is None:
+    if options["versus"]:
+        on = {"nodes": nodes} if ranks is None else {"ranks": ranks[0]}
+        _compare_machines(shape, on, [times, *map(as_machine, options["versus"])], options)
+    elif ranks is None:
         with progress(None, "plan"):
             best = job(shape, nodes or 0, times, element)
         left = written(best.script, options["slurm"]) if options["slurm"] else "--slurm FILE writes the batch file"
@@ -157,6 +174,49 @@ def _write_csv(path: str, records: Sequence[Answer]) -> None:
         writer = csv.DictWriter(file, records[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows([record | {"grid": "x".join(map(str, record["grid"] or ()))} for record in records])
+
+
+def _compare_machines(
+    shape: tuple[int, ...], on: dict[str, int | None], machines: Sequence[Machine], options: dict[str, Any]
+) -> None:
+    """Print the FFT that Rote takes on each of several machines, on so many ranks or nodes of it."""
+    from ..fft import compare, job
+
+    element = of_ffts(options["dtype"])
+    with progress(None, "plan"):
+        if on.get("nodes"):
+            told = [job(shape, on["nodes"] or 0, machine, element).prediction for machine in machines]
+        else:
+            best = [compare(shape, on["ranks"], grid=options["grid"], dtype=element, machine=m)[0] for m in machines]
+            told = [choice.prediction for choice in best if choice.prediction]
+            if len(told) < len(best):
+                raise PlanError(next(choice.why for choice in best if not choice.prediction))
+
+    if options["as_json"]:
+        print_answer(_about(shape, element) | on | {"predictions": [prediction.as_dict() for prediction in told]})
+        _exit_unless(all(prediction.fits for prediction in told))
+        return
+
+    rows = [("machine", "family", "grid", "about", "range", "memory of a node", "node-hours of 1000")]
+    for prediction in told:
+        family, (low, high) = prediction.tasks.name.partition(" ")[0], prediction.range
+        figures = in_seconds(prediction.seconds), f"{in_seconds(low)} to {in_seconds(high)}"
+        hours = f"{float(f'{1000 * prediction.node_hours:.3g}'):,g}"
+        place = machine_name(prediction.machine), family, str(prediction.tasks.grid)
+        memory = in_bytes(prediction.node_bytes) + " (too much)" * (not prediction.fits)
+        rows.append((*place, *figures, memory, hours))
+
+    (of, number), kind = next(iter(on.items())), "fft" if element.kind == "c" else "rfft"
+    click.echo("\n".join([f"{kind} of {shape} {element} on {number} {of}", *table(rows, {3, 5, 6}), _fastest(told)]))
+    _exit_unless(all(prediction.fits for prediction in told))
+
+
+def _fastest(predictions: Sequence[Prediction]) -> str:
+    """Which machine is the fastest, and whether the ranges of the numbers leave it open."""
+    first, second = sorted(predictions, key=lambda prediction: prediction.seconds)[:2]
+    ratio, sure = second.seconds / first.seconds, first.range[1] < second.range[0]
+    text = f"{first.machine.name or 'the default machine'} is {ratio:.2f} times as fast as the next"
+    return text if sure else f"{text}, but their ranges overlap"
 
 
 def compare_ffts(shape: tuple[int, ...], ranks: int, machine: Machine, options: dict[str, Any]) -> None:

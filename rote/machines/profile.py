@@ -18,7 +18,7 @@ from ..errors import PlanError, counted
 from ..layout.grid import integer
 from .network import Network, Order, Topology
 
-__all__ = ["NUMBERS", "Number", "Pick", "Profile", "names", "read_profile"]
+__all__ = ["NUMBERS", "Number", "Pick", "Profile", "names", "profile_text", "read_profile"]
 
 End = Literal["value", "fast", "slow", "low", "high"]
 Pick = End | Mapping[str, float | End]
@@ -250,6 +250,17 @@ def read_profile(name: str) -> Profile:
     raise PlanError(
         f"there is no machine {name!r}\n{hint}the machines are {', '.join(names())}, here, or a file *.toml"
     )
+
+
+def profile_text(name: str) -> str:
+    """The text of the file of a profile, which is without mistakes: to be copied, and changed.
+
+    >>> print(profile_text("ethernet").splitlines()[1])
+    about = "a cluster of nodes of 16 cores on an Ethernet of 10 Gbit/s, one switch"
+    """
+    read_profile(name)
+    path = _FOLDER / f"{name}.toml" if name in names() else Path(name)
+    return path.read_text("utf-8-sig")
 
 
 @memoized(16)
