@@ -6,12 +6,14 @@ A row of `PICTURES` is a file's name and what it shows. A test compares what is 
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import gallery
 import matplotlib
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 import rote
@@ -88,8 +90,53 @@ def cuboids() -> Figure:
     return figure
 
 
+MEASURED = Path(__file__).parents[2] / "tests" / "paper" / "measured.csv"
+
+
+def published(machine: str) -> list[tuple[float, rote.Prediction]]:
+    """The seconds that others published of FFTs on a machine, each with what is predicted of the same walk."""
+    rows = []
+    lines = [line for line in MEASURED.read_text("utf-8").splitlines() if not line.startswith("#")]
+    for row in csv.DictReader(lines):
+        if row["machine"] == machine:
+            ranks, family, on = int(row["ranks"]), row["family"], int(row["ranks_per_node"])
+            half = 2 ** (ranks.bit_length() // 2)
+            layout, grid = ("block[(0),(),()]", (ranks,)) if family == "slab" else ("block[(0),(1),()]", (half, -1))
+
+            choices = rote.fft.compare((int(row["points"]),) * 3, ranks, layout, grid, "f8")
+            walk = next(choice.walk for choice in choices if choice.name == family)
+            prediction = rote.predict(walk, rote.Machine.load(machine, on, int(row["threads"])))
+            rows.append((float(row["ms"]) / 1e3, prediction))
+    return rows
+
+
+def measured() -> Figure:
+    """Published seconds against predicted ones: a bar is the range of a prediction, and a point its value."""
+    figure = Figure((9.6, 4.4), layout="constrained")
+    for ax, machine in zip(figure.subplots(1, 2), ("jean-zay", "fx10"), strict=True):
+        rows = published(machine)
+        ranges = [prediction.range for _, prediction in rows]
+        bars = [
+            [(x * a, y) for a, y in ((0.96, low), (1.04, low), (1.04, high), (0.96, high))]
+            for (x, _), (low, high) in zip(rows, ranges, strict=True)
+        ]
+        ax.add_collection(PolyCollection(bars, facecolor="C0", alpha=0.35, linewidth=0))
+        ax.plot([x for x, _ in rows], [prediction.seconds for _, prediction in rows], ".", color="C0")
+
+        ends = [min(x for x, _ in rows) / 2, max(x for x, _ in rows) * 2]
+        for factor, style in ((1, "-"), (2, ":"), (0.5, ":")):
+            ax.plot(ends, [factor * end for end in ends], style, color="gray", linewidth=0.8)
+
+        inside = sum(low <= x <= high for (x, _), (low, high) in zip(rows, ranges, strict=True))
+        title = f"{machine}: {inside} of {len(rows)} in their range"
+        ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=title)
+        ax.set(xlabel="published seconds", ylabel="predicted seconds")
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
-    f"{picture.__name__}.svg": picture for picture in (walk, kinds, refinement, matrices, views, messages, cuboids)
+    f"{picture.__name__}.svg": picture
+    for picture in (walk, kinds, refinement, matrices, views, messages, cuboids, measured)
 } | gallery.PICTURES
 
 
