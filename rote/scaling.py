@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -90,9 +90,14 @@ class Scaling:
             records += [(row.ranks, name, *[None] * 7, False, why) for name, why in row.none.items()]
         return [dict(zip(_RECORD, record, strict=True)) for record in records]
 
-    def plot(self, weak: Scaling | None = None) -> Any:
-        """A figure of the seconds over ranks, with those of weak scaling beside them."""
-        return late("plot.scaling:scaling")(self, weak)
+    def plot(self, weak: Scaling | None = None, published: Mapping[str, Mapping[int, float]] | None = None) -> Any:
+        """A figure of the seconds over ranks, with those of weak scaling beside them.
+
+        Args:
+            weak: the table of weak scaling.
+            published: measured seconds by ranks, under the names of their codes, which are drawn beside the bands.
+        """
+        return late("plot.scaling:scaling")(self, weak, published)
 
     def head(self) -> str:
         """The first two lines: what is predicted on which machine, and the names of the columns."""

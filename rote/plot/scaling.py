@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from itertools import cycle
 from typing import TYPE_CHECKING
@@ -16,15 +17,22 @@ if TYPE_CHECKING:
 __all__ = ["scaling"]
 
 _MARKERS = "osD^vPX"
+_STYLES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 3)))
 _HATCHES = ("//", "\\\\", "..", "xx", "--", "++", "oo")
 
 
-def scaling(strong: Scaling, weak: Scaling | None = None) -> Figure:
+def scaling(
+    strong: Scaling, weak: Scaling | None = None, published: Mapping[str, Mapping[int, float]] | None = None
+) -> Figure:
     """A figure of strong scaling and, if there is any, of weak scaling beside it.
 
-    A dotted line is the ideal: it goes down in strong scaling, and is level in weak scaling. A band is the range of the
-    machine's numbers, each with an outline and a hatch of its own, so that bands are told apart where they overlap and
-    in print without colours. The title names machine, version and date.
+    A gray dotted line is the ideal: it goes down in strong scaling, and is level in weak scaling. A band is the range
+    of the machine's numbers. Each family has a line style and a hatch of its own, and its name at the end of its line,
+    so that bands are told apart where they overlap and in print without colours. The title names machine, version and
+    date.
+
+    Args:
+        published: measured seconds of strong scaling by ranks, under the names of their codes, drawn as crosses.
 
     Raises:
         RoteError: matplotlib is not installed.
@@ -41,17 +49,22 @@ def scaling(strong: Scaling, weak: Scaling | None = None) -> Figure:
         axes = figure.add_subplot(1, len(panels), number)
 
         rows = [row for row in table.rows if row.best]
-        for family, marker, hatch in zip(table.families, cycle(_MARKERS), cycle(_HATCHES), strict=False):
+        looks = zip(cycle(_MARKERS), cycle(_STYLES), cycle(_HATCHES), strict=False)
+        for family, (marker, style, hatch) in zip(table.families, looks, strict=False):
             best = {row.ranks: row.best[family] for row in rows if family in row.best}
             if best:
                 seconds = [prediction.seconds for prediction in best.values()]
                 # A band behind the curve: the seconds at the fast and at the slow ends of the machine's numbers.
                 low, high = zip(*[prediction.range for prediction in best.values()], strict=True)
-                (line,) = axes.plot([*best], seconds, marker=marker, markersize=5, label=family)
-                color = line.get_color()
+                (line,) = axes.plot([*best], seconds, marker=marker, markersize=5, linestyle=style, label=family)
+                color, end = line.get_color(), (max(best), best[max(best)].seconds)
+                axes.annotate(family, end, (5, 0), textcoords="offset points", color=color, fontsize="x-small")
                 axes.fill_between(
                     [*best], low, high, facecolor="none", edgecolor=color, linewidth=0.6, hatch=hatch, alpha=0.35
                 )
+
+        for (code, times), marker in zip((published or {}).items() if table is strong else (), cycle("x+1234")):
+            axes.plot([*times], [*times.values()], marker, color="black", markersize=6, label=f"{code}, measured")
 
         counts, first = [row.ranks for row in rows], [row.best[row.taken].seconds for row in rows[:1]]
         # From the seconds of the first row that has any.

@@ -222,6 +222,21 @@ def test_a_figure_can_stand_in_a_proposal() -> None:
     bands = [(band.get_hatch(), tuple(band.get_edgecolor()[0])) for band in axes.collections]
     assert len({*bands}) == len(bands) > 2 and all(hatch for hatch, _ in bands)
 
+    lines = {line.get_label(): line for line in axes.get_lines() if line.get_label() != "ideal"}
+    assert len({(str(line.get_linestyle()), line.get_marker()) for line in lines.values()}) == len(lines)
+    ends = {label.get_text(): label.xy for label in axes.texts}  # each name stands at the end of its line
+    assert ends == {name: tuple(line.get_xydata()[-1]) for name, line in lines.items()}
+
+
+def test_published_times_stand_beside_the_bands() -> None:
+    """In strong scaling, under the names of their codes."""
+    table = rote.fft.scaling((64, 64, 64), [4, 16], "f8", "k-computer")
+    weaker = rote.fft.scaling((64, 64, 64), [4, 16], "f8", "k-computer", weak=True)
+    figure = table.plot(weaker, published={"ours": {4: 1e-3, 16: 2e-4}, "theirs": {8: 1e-3}})
+    strong, weak = ({line.get_label(): line for line in axes.get_lines()} for axes in figure.axes)
+    assert strong["ours, measured"].get_xydata().tolist() == [[4, 1e-3], [16, 2e-4]]
+    assert strong["theirs, measured"].get_linestyle() == "None" and not {"ours, measured"} & {*weak}
+
 
 def test_a_sweep_of_a_contraction() -> None:
     """Families of products over ranks; the best takes as long as the contraction that is planned."""
