@@ -61,56 +61,86 @@ class FFT:
     such as `fftn` have scratch memory per thread.) Of several ranks, one thread each may use a communicator at a time;
     other threads need another one, such as `comm.split(0, comm.rank)`.
 
-    Args:
-        shape: of the whole tensor.
-        layout: of the input; if None, the one in which the algorithm begins, or with "auto" the cheapest of all.
-        grid: of the ranks; -1 stands for the extent that fits, as in (2, -1). If None, the most balanced grid, or with
-            "auto" and without a layout the cheapest.
-        comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
-        dtype: of the input; a real one gives half a spectrum, as `numpy.fft.rfftn`.
-        axes: as in NumPy; all if None. A real transform halves the last of them.
-        algorithm: one of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2 or more), "rows" (order
-            1), "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of
-            ranks), or "auto": the cheapest by the cost model, of those in which no rank holds much more than its part,
-            if there are any. Or the text of a walk, a line per layout, as `f.walk` prints it.
-        norm: "backward", "ortho" or "forward", as in NumPy.
-        output: the layout of the spectrum; if None, that in which the walk ends, which is the cheapest.
-        kinds: what `forward` does: "fft", "rfft", or another name of `rote.fft.transforms.FORWARD`, such as "dct2", for
-            all axes; or a mapping from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which also names the axes. For
-            a complex dtype, real kinds transform real and imaginary part separately. A real dtype has "fft" only beside
-            one "rfft". If None: "rfft" for a real dtype, else "fft"; or the kinds in the text of a walk.
-        s: the lengths of the transforms along `axes`, or along the axes that `kinds` names, in its order, as in NumPy:
-            `forward` cuts the tensor to them or pads it with zeros at the end; `backward` undoes it. -1 keeps a length.
-        resample: per axis, the number of points whose spectrum is kept, for products without aliasing (the 3/2 rule):
-            `forward` cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With
-            norm="forward" it is that of a signal on these points. What is cut or padded is never sent.
-        tune: "model" estimates what is fastest. Samples of new lengths are timed, once, to find the fastest library, so
-            the bits are the same while arguments, libraries and wisdom are; with ROTE_WISDOM= (empty) nothing is timed,
-            and they are the same in every run. "measure" times for some seconds, and "patient" for longer: with
-            algorithm "auto", the few walks that the model finds cheapest, and where messages travel, with method
-            "auto", how they do. Only what is clearly faster than the model's choice is taken, the same on all ranks,
-            but the last bits may differ from run to run. It is kept (see `rote.wisdom`).
-        threads: per rank, for local transforms; all ranks together should not have more threads than cores.
-        method: how messages travel between ranks: a name in `rote.methods`, or "auto".
-        machine: for which moves are compiled, and "auto" chooses, or its name; if None, the default one, or for "auto"
-            the one that `rote tune` measured on as many ranks.
-        progress: called on this rank with the part that is done, from 0 to 1, while walks are timed.
-        tune_seconds: the most seconds that timing may take, about, by the latest rank's clock; then what is clearly
-            faster is taken, or the model's choice. A run that has begun is finished. None for the default time.
-        wire: "f4" rounds double precision to single while it travels: half the bytes, and a relative error, in 2-norm,
-            of at most 6e-8 per move. Where ranks share memory, nothing travels and nothing is rounded.
+    Parameters
+    ----------
+    shape : Sequence[int] | int
+        Of the whole tensor.
+    layout : Layout | str, optional
+        Of the input; if None, the one in which the algorithm begins, or with "auto" the cheapest of all.
+    grid : Grid | Sequence[int] | int, optional
+        Of the ranks; -1 stands for the extent that fits, as in (2, -1). If None, the most balanced grid, or with "auto"
+        and without a layout the cheapest.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+    dtype : DTypeLike, default 'c16'
+        Of the input; a real one gives half a spectrum, as `numpy.fft.rfftn`.
+    axes : Sequence[int] | int, optional
+        As in NumPy; all if None. A real transform halves the last of them.
+    algorithm : str, default 'auto'
+        One of `rote.fft.algorithms`: "slab" (a grid of order 1), "pencil" (order 2 or more), "rows" (order 1),
+        "volumetric" or "cyclic" (as many grid modes as axes), "ragged" (any number of points on any number of ranks),
+        or "auto": the cheapest by the cost model, of those in which no rank holds much more than its part, if there are
+        any. Or the text of a walk, a line per layout, as `f.walk` prints it.
+    norm : str, optional
+        "backward", "ortho" or "forward", as in NumPy.
+    output : Layout | str, optional
+        The layout of the spectrum; if None, that in which the walk ends, which is the cheapest.
+    kinds : Mapping[int, str] | str, optional
+        What `forward` does: "fft", "rfft", or another name of `rote.fft.transforms.FORWARD`, such as "dct2", for all
+        axes; or a mapping from axis to kind, `{0: "dct2", 1: "fft", 2: "rfft"}`, which also names the axes. For a
+        complex dtype, real kinds transform real and imaginary part separately. A real dtype has "fft" only beside one
+        "rfft". If None: "rfft" for a real dtype, else "fft"; or the kinds in the text of a walk.
+    s : Sequence[int] | int, optional
+        The lengths of the transforms along `axes`, or along the axes that `kinds` names, in its order, as in NumPy:
+        `forward` cuts the tensor to them or pads it with zeros at the end; `backward` undoes it. -1 keeps a length.
+    resample : Sequence[int] | int, optional
+        Per axis, the number of points whose spectrum is kept, for products without aliasing (the 3/2 rule): `forward`
+        cuts the spectrum to that of so many points, `backward` pads it. -1 keeps all of it. With norm="forward" it is
+        that of a signal on these points. What is cut or padded is never sent.
+    tune : {'model', 'measure', 'patient'}, default 'model'
+        "model" estimates what is fastest. Samples of new lengths are timed, once, to find the fastest library, so the
+        bits are the same while arguments, libraries and wisdom are; with ROTE_WISDOM= (empty) nothing is timed, and
+        they are the same in every run. "measure" times for some seconds, and "patient" for longer: with algorithm
+        "auto", the few walks that the model finds cheapest, and where messages travel, with method "auto", how they do.
+        Only what is clearly faster than the model's choice is taken, the same on all ranks, but the last bits may
+        differ from run to run. It is kept (see `rote.wisdom`).
+    threads : int, default 1
+        Per rank, for local transforms; all ranks together should not have more threads than cores.
+    method : str, default 'auto'
+        How messages travel between ranks: a name in `rote.methods`, or "auto".
+    machine : Machine | str, optional
+        For which moves are compiled, and "auto" chooses, or its name; if None, the default one, or for "auto" the one
+        that `rote tune` measured on as many ranks.
+    progress : Callable[[float], object], optional
+        Called on this rank with the part that is done, from 0 to 1, while walks are timed.
+    tune_seconds : float, optional
+        The most seconds that timing may take, about, by the latest rank's clock; then what is clearly faster is taken,
+        or the model's choice. A run that has begun is finished. None for the default time.
+    wire : str, optional
+        "f4" rounds double precision to single while it travels: half the bytes, and a relative error, in 2-norm, of at
+        most 6e-8 per move. Where ranks share memory, nothing travels and nothing is rounded.
 
-    Raises:
-        LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
-        PlanError: `wire` is another value, or `dtype` is not of double precision.
-        CommError: the grid does not match the ranks, or MPI was not started for several threads.
+    Raises
+    ------
+    LayoutError
+        Shape, layout, axes, kinds and algorithm do not fit each other.
+    PlanError
+        `wire` is another value, or `dtype` is not of double precision.
+    CommError
+        The grid does not match the ranks, or MPI was not started for several threads.
 
-    Warns:
-        GatherWarning: every rank comes to hold a whole axis that was split; on rank 0.
+    Warns
+    -----
+    GatherWarning
+        Every rank comes to hold a whole axis that was split; on rank 0.
 
+    Notes
+    -----
     Source: slab and pencil, Dalcin et al. (2019, sections 3.3, 3.5, 3.6); rows, Duy and Ozaki (2015, section 2);
     volumetric and cyclic, Popovici et al. (2019, section 3.2).
 
+    Examples
+    --------
     >>> import rote
     >>> f = rote.fft.FFT((8, 9, 10), dtype="f8")
     >>> x = rote.DistTensor.zeros((8, 9, 10), f.input_layout)
@@ -220,6 +250,8 @@ class FFT:
     def output_shape(self) -> tuple[int, ...]:
         """The shape of what `forward` gives and `backward` takes.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> FFT((8, 9, 10), dtype="f8").output_shape
         (8, 9, 6)
@@ -235,6 +267,8 @@ class FFT:
     def output_dtype(self) -> np.dtype[Any]:
         """The dtype of what `forward` gives and `backward` takes.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> FFT(8, dtype="f4").output_dtype
         dtype('complex64')
@@ -279,6 +313,8 @@ class FFT:
     def tasks(self) -> Tasks:
         """The moves and the local work of `forward`, as `rote.predict` sees them.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> [work.kind for work in FFT((8, 8), "block[(0),()]").tasks().every]
         ['fft', 'fft']
@@ -309,17 +345,26 @@ class FFT:
     def forward(self, x: DistTensor, out: DistTensor | None = None, norm: str | None = None) -> DistTensor:
         """The spectrum of x, in `output_layout`; x keeps its values, unless `out` shares its memory.
 
-        Args:
-            x: of `input_shape`, `input_dtype` and `input_layout`; or a field, with whole modes in front of these, as
-                `empty_input((3,))` makes it: small components travel in one exchange, large ones one after the other.
-            out: the tensor to write into, as `empty_output` makes it; it may share x's memory. A new one if None.
-            norm: of this call; that of the transform if None. The first call with another norm binds it, in the same
-                scratch memory; `backward` undoes `forward` of the same norm.
+        Parameters
+        ----------
+        x : DistTensor
+            Of `input_shape`, `input_dtype` and `input_layout`; or a field, with whole modes in front of these, as
+            `empty_input((3,))` makes it: small components travel in one exchange, large ones one after the other.
+        out : DistTensor, optional
+            The tensor to write into, as `empty_output` makes it; it may share x's memory. A new one if None.
+        norm : str, optional
+            Of this call; that of the transform if None. The first call with another norm binds it, in the same scratch
+            memory; `backward` undoes `forward` of the same norm.
 
-        Raises:
-            LayoutError: x or `out` does not have the transform's shape, layout and dtype; or there is no such norm.
-            TypeError: one is not a tensor.
+        Raises
+        ------
+        LayoutError
+            x or `out` does not have the transform's shape, layout and dtype; or there is no such norm.
+        TypeError
+            One is not a tensor.
 
+        Examples
+        --------
         >>> import rote
         >>> f = rote.fft.FFT(4, "block[(0)]", dtype="f8")
         >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
@@ -335,9 +380,13 @@ class FFT:
 
         Arguments as `forward`, in the other direction: X is as `forward` returns it.
 
-        Raises:
-            LayoutError: X or `out` does not have the transform's shape, layout and dtype.
+        Raises
+        ------
+        LayoutError
+            X or `out` does not have the transform's shape, layout and dtype.
 
+        Examples
+        --------
         >>> import rote
         >>> f = rote.fft.FFT(4, "block[(0)]", dtype="f8")
         >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], f.input_layout)
@@ -349,12 +398,18 @@ class FFT:
     def empty_input(self, components: Sequence[int] | int = ()) -> DistTensor:
         """A new tensor of the shape, dtype and layout that `forward` takes, whose elements are not set yet.
 
-        Args:
-            components: the extents of whole modes in front of these, of a field; 3 of vectors, (3, 3) of tensors.
+        Parameters
+        ----------
+        components : Sequence[int] | int, optional
+            The extents of whole modes in front of these, of a field; 3 of vectors, (3, 3) of tensors.
 
-        Raises:
-            LayoutError: a component is not an extent.
+        Raises
+        ------
+        LayoutError
+            A component is not an extent.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
         >>> x = f.empty_input()
@@ -369,12 +424,18 @@ class FFT:
     def empty_output(self, components: Sequence[int] | int = ()) -> DistTensor:
         """A new tensor of the shape, dtype and layout that `forward` gives, whose elements are not set yet.
 
-        Args:
-            components: as in `empty_input`.
+        Parameters
+        ----------
+        components : Sequence[int] | int, optional
+            As in `empty_input`.
 
-        Raises:
-            LayoutError: a component is not an extent.
+        Raises
+        ------
+        LayoutError
+            A component is not an extent.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> f = FFT((4, 6), "block[(0),()]", dtype="f8")
         >>> X = f.empty_output()
@@ -397,24 +458,35 @@ class FFT:
         `-(kx**2 + ky**2)`; odd ones need zero in its place, or that of a real tensor would not be real. Cosine and sine
         transforms have pi k / L, with k + 1 or k + 1/2 for k by kind, and no such mode.
 
-        Args:
-            L: the length of the box, in any unit: one for all axes, or one per axis of `axes`. A periodic box is n
-                spacings long, and so is one that is mirrored, but that of "dct1" n - 1 and of "dst1" n + 1.
-            nyquist: "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
-            axes: the axes whose wavenumbers are wanted; all that are transformed if None.
-            layout: the layout of the spectrum, if it was redistributed, such as `X.layout`.
+        Parameters
+        ----------
+        L : float | Sequence[float], optional
+            The length of the box, in any unit: one for all axes, or one per axis of `axes`. A periodic box is n
+            spacings long, and so is one that is mirrored, but that of "dct1" n - 1 and of "dst1" n + 1.
+        nyquist : {'keep', 'zero'}, default 'keep'
+            "keep" that wavenumber, for even derivatives, or put "zero" there, for odd ones.
+        axes : Sequence[int] | int, optional
+            The axes whose wavenumbers are wanted; all that are transformed if None.
+        layout : Layout | str, optional
+            The layout of the spectrum, if it was redistributed, such as `X.layout`.
 
-        Returns:
+        Returns
+        -------
+        tuple[Wavenumbers, ...]
             One tensor per axis of `axes`, in radians per unit of L and in the transform's real dtype. It has extent 1
             along other axes and is split as the spectrum along its own, so that products with a spectrum, or with a
-            field, whose components are in front, move nothing. Where a view fuses or tiles axes, it has the
-            spectrum's whole shape and layout. With an array such as X.local it does not combine: for blocks, there is
+            field, whose components are in front, move nothing. Where a view fuses or tiles axes, it has the spectrum's
+            whole shape and layout. With an array such as X.local it does not combine: for blocks, there is
             `local_wavenumbers`.
 
-        Raises:
-            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word; an
-                axis is not transformed, or the layout does not fit the spectrum.
+        Raises
+        ------
+        LayoutError
+            There are not as many lengths as axes, one is not positive, or `nyquist` is another word; an axis is not
+            transformed, or the layout does not fit the spectrum.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> f = rote.fft.FFT(8, "block[(0)]", dtype="f8")
         >>> [k.to_global().tolist() for nyquist in ("keep", "zero") for k in f.wavenumbers(nyquist=nyquist)]
@@ -439,10 +511,14 @@ class FFT:
 
         Arguments and errors are those of `wavenumbers`.
 
-        Returns:
+        Returns
+        -------
+        tuple[Array, ...]
             One array per axis of `axes`. Together they broadcast to the block, as an open mesh does (`numpy.ogrid`),
             for any layout of the spectrum; and to that of a field, whose components are in front.
 
+        Examples
+        --------
         >>> import rote
         >>> f = rote.fft.FFT((4, 8), "block[(0),()]", dtype="f8")
         >>> [k.shape for k in f.local_wavenumbers()]
@@ -460,17 +536,27 @@ class FFT:
         element counts twice, unless it is its own mirror image. With norm="forward", the energy spectrum of a
         velocity field u is `f.shell_sums(abs(f.forward(u)) ** 2) / 2`, and its sum is the mean of u²/2.
 
-        Args:
-            values: real numbers in the layout of the spectrum; or with components in front, which are added.
-            L: the length of the box, as for `wavenumbers`.
+        Parameters
+        ----------
+        values : DistTensor
+            Real numbers in the layout of the spectrum; or with components in front, which are added.
+        L : float | Sequence[float], optional
+            The length of the box, as for `wavenumbers`.
 
-        Returns:
+        Returns
+        -------
+        Array
             The sums of all shells from 0 to the farthest corner, in double precision, the same on all ranks.
 
-        Raises:
-            LayoutError: `values` has another layout or is complex, or L does not fit.
-            TypeError: `values` is not a tensor.
+        Raises
+        ------
+        LayoutError
+            `values` has another layout or is complex, or L does not fit.
+        TypeError
+            `values` is not a tensor.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> f = rote.fft.FFT((8, 8), "block[(0),()]", dtype="f8", norm="forward")
         >>> waves = lambda i, j: 2 * np.cos(np.pi / 4 * i) + np.sin(np.pi / 2 * j)
@@ -486,6 +572,8 @@ class FFT:
     def to_html(self) -> str:
         """A page that steps through the walk in a browser, complete in itself like that of `Plan.to_html`.
 
+        Examples
+        --------
         >>> import rote
         >>> "Stage 1 of 1: fft(0)" in rote.fft.FFT(4, "block[(0)]").to_html()
         True

@@ -143,11 +143,16 @@ Action = Transform | Twiddle | Convolve | Resize
 class Stage:
     """A layout and its actions.
 
-    Attributes:
-        before, after: the distributions before and after the actions. Blocks are equal, except for extents that change
-            on every rank. Digits that the view of `before` reads are modes of the tensor of `after`.
-        done: the actions, in order; may be empty.
+    Attributes
+    ----------
+    before, after : Distribution
+        The distributions before and after the actions. Blocks are equal, except for extents that change on every rank.
+        Digits that the view of `before` reads are modes of the tensor of `after`.
+    done : tuple[Transform | Twiddle | Convolve | Resize, ...]
+        The actions, in order; may be empty.
 
+    Examples
+    --------
     >>> import rote
     >>> stage = rote.fft.compare((64, 64, 64), ranks=4)[0].walk.stages[0]
     >>> print(stage)
@@ -200,17 +205,28 @@ class Stage:
 class Walk:
     """A sequence of stages, and the moves between them.
 
-    Attributes:
-        source, target: the distributions of the tensor and of its spectrum, as tensors of the axes. Their blocks are
-            those before the first stage and after the last one.
-        stages: in order; the tensor moves from `after` of each stage to `before` of the next.
-        dtype: the dtype of the input.
-        kinds: per axis, the kind of its transform; "" if it has none.
-        sizes: per axis, the logical size of its transform, by which forward and backward together multiply; or 1.
-        points: per axis, the number of points of the spectrum; for half a spectrum, those of the signal.
-        wire: "f4" if elements are rounded to single precision while they travel.
-        machine: the machine for which its moves are compiled.
+    Attributes
+    ----------
+    source, target : Distribution
+        The distributions of the tensor and of its spectrum, as tensors of the axes. Their blocks are those before the
+        first stage and after the last one.
+    stages : tuple[Stage, ...]
+        In order; the tensor moves from `after` of each stage to `before` of the next.
+    dtype : dtype
+        The dtype of the input.
+    kinds : tuple[MaybeKind, ...]
+        Per axis, the kind of its transform; "" if it has none.
+    sizes : tuple[int, ...]
+        Per axis, the logical size of its transform, by which forward and backward together multiply; or 1.
+    points : tuple[int, ...]
+        Per axis, the number of points of the spectrum; for half a spectrum, those of the signal.
+    wire : str | None
+        "f4" if elements are rounded to single precision while they travel.
+    machine : Machine
+        The machine for which its moves are compiled.
 
+    Examples
+    --------
     >>> import rote
     >>> def program(comm):
     ...     return rote.fft.FFT((8, 6), "block[(0),()]", comm=comm).walk
@@ -273,10 +289,14 @@ class Walk:
     def tasks(self, compiled: bool = True) -> Tasks:
         """The moves and the local work, as `rote.predict` sees them.
 
-        Args:
-            compiled: whether moves are the steps of their plans. If not, each is one step, which costs as much or more,
-                and nothing is compiled: so walks are compared.
+        Parameters
+        ----------
+        compiled : bool, default True
+            Whether moves are the steps of their plans. If not, each is one step, which costs as much or more, and
+            nothing is compiled: so walks are compared.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> [work.kind for work in FFT((8, 8), "block[(0),()]").walk.tasks().every]
         ['fft', 'fft']
@@ -328,6 +348,8 @@ class Walk:
         Stages without transforms are left out, except the first and the last. Of more than three modes, at most three
         that are split or transformed are shown; the others are at index 0.
 
+        Examples
+        --------
         >>> from rote.fft import FFT
         >>> FFT((8, 8, 8), "block[(0),(),()]").walk.plot().savefig("slab.png")
         """

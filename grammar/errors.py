@@ -14,6 +14,8 @@ _BEFORE, _AFTER = 48, 24  # characters of a long text shown on either side of th
 class RoteError(Exception):
     """The root of Rote's own errors; where NumPy or Python has one (TypeError, IndexError, OSError), that is raised.
 
+    Examples
+    --------
     >>> import rote
     >>> try:
     ...     rote.parse("[(0)")
@@ -30,6 +32,8 @@ class NotationError(RoteError, ValueError):
     caret (``len(text)`` for its end), `rule` the rule that it breaks, `hint` what to write instead. In a walk, `text`
     is the wrong line and `line` its number, from 1; otherwise `line` is None.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.parse("[(0),1]")
     Traceback (most recent call last):
@@ -51,6 +55,8 @@ class NotationError(RoteError, ValueError):
     def in_line(self, line: int, text: str) -> NotationError:
         """This error, moved to line number `line` of a walk, which reads `text`; lines are counted from 1.
 
+        Examples
+        --------
         >>> from rote import NotationError
         >>> NotationError("empty", "", 0, "there is no layout", "write []").in_line(2, "fft(0)").line
         2

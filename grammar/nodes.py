@@ -69,9 +69,15 @@ class Kind:
     ``("ceil", ())``; ``block(floor)``: ``("floor", ())``. `at` is the coordinate of the first tile: ``cyclic(4,at=2)``
     is ``("cyclic", (4,), 2)``.
 
-    Raises:
-        ValueError: the name is unknown, or does not take such sizes. TypeError: a size is not an integer.
+    Raises
+    ------
+    ValueError
+        The name is unknown, or does not take such sizes.
+    TypeError
+        A size is not an integer.
 
+    Examples
+    --------
     >>> from rote.grammar import BLOCK, CYCLIC, Kind
     >>> Kind("cyclic") == CYCLIC == Kind("cyclic", (1,)), Kind("block") == BLOCK
     (True, True)
@@ -127,6 +133,15 @@ BLOCK = Kind("block")
 class Entry:
     """A grid mode that splits a mode, and how: ``0:block``.
 
+    Parameters
+    ----------
+    grid_mode : int
+        The number of the grid mode.
+    kind : Kind, optional
+        How it deals out indices.
+
+    Examples
+    --------
     >>> from rote.grammar import BLOCK, CYCLIC, Entry
     >>> Entry(0) == Entry(0, CYCLIC), Entry(1, BLOCK).kind.name
     (True, 'block')
@@ -144,6 +159,13 @@ class Entry:
 class Name:
     """A mode of the tensor, read as it is: ``a``.
 
+    Parameters
+    ----------
+    name : str
+        The name of the mode.
+
+    Examples
+    --------
     >>> from rote.grammar import Name, parse_syntax
     >>> parse_syntax("b a: [(0),()]").view, Name("b").names
     ((Name(name='b'), Name(name='a')), ('b',))
@@ -161,6 +183,13 @@ class Name:
 class Fuse:
     """Two or more modes of the tensor read as one, the rightmost fastest: ``(a b)``.
 
+    Parameters
+    ----------
+    names : tuple[str, ...]
+        The names of the modes, the fastest last.
+
+    Examples
+    --------
     >>> from rote.grammar import parse_syntax
     >>> parse_syntax("(a b): [(0)]").view
     (Fuse(names=('a', 'b')),)
@@ -175,6 +204,13 @@ class Tile:
 
     A part has a name and a size. At most one part has no size (None): its size follows from those of the others.
 
+    Parameters
+    ----------
+    parts : tuple[tuple[str, int | None], ...]
+        Per part, its name and its size; the fastest last.
+
+    Examples
+    --------
     >>> from rote.grammar import parse_syntax
     >>> (tile,) = parse_syntax("(r s=4): [(0),()]").view
     >>> tile, tile.given
@@ -222,6 +258,8 @@ class LayoutSyntax:
     are read as they are. `op`, `partial`: the value is the op over the grid modes `partial`. `rooted`: pairs of a grid
     mode and its only coordinate that holds data.
 
+    Examples
+    --------
     >>> from rote.grammar import Fuse, LayoutSyntax, Name
     >>> as_it_is = LayoutSyntax(modes=((), ()), view=(Name("a"), Name("b")), op="max", partial=())
     >>> as_it_is == LayoutSyntax(((), ()))
@@ -261,6 +299,8 @@ class LayoutSyntax:
 class TransitionSyntax:
     """A transition as written: ``source -> target``.
 
+    Examples
+    --------
     >>> from rote.grammar import parse_syntax, unparse
     >>> unparse(parse_syntax("[(0) ()] -> [() (0)]").target)
     '[(),(0)]'
@@ -284,6 +324,17 @@ class ActionSyntax:
     modes of the stage's layout, hence of its view if it has one. `extents` has one number, at least 1, for each mode of
     a resize, and is empty for other actions.
 
+    Parameters
+    ----------
+    name : str
+        The name of the action.
+    modes : tuple[int, ...], optional
+        The modes along which it acts.
+    extents : tuple[int, ...], optional
+        The new extents, if it changes them.
+
+    Examples
+    --------
     >>> from rote.grammar import parse_walk
     >>> parse_walk("[(0),()]: fft(1), resample(1=6)").stages[0].actions[1]
     ActionSyntax(name='resample', modes=(1,), extents=(6,))
@@ -305,6 +356,8 @@ N = TypeVar("N")
 class StageSyntax(Generic[N]):
     """A line of a walk: the layout, as a node or a value of its own, the grid if it changes here, and the actions.
 
+    Examples
+    --------
     >>> from rote.grammar import LayoutSyntax, StageSyntax
     >>> StageSyntax(LayoutSyntax(()), grid=()) == StageSyntax(LayoutSyntax(()), grid=(1,))
     True
@@ -323,6 +376,8 @@ class StageSyntax(Generic[N]):
 class WalkSyntax:
     """The stages of a walk, at least one; between stages the tensor moves.
 
+    Examples
+    --------
     A stage on the same grid as the one before does not name the grid again:
 
     >>> from rote.grammar import LayoutSyntax, StageSyntax, WalkSyntax

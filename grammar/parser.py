@@ -13,10 +13,15 @@ from .nodes import MAX_TEXT, MAX_WALK, SPACE, LayoutClass, LayoutSyntax, Transit
 def parse_syntax(text: str) -> LayoutSyntax | TransitionSyntax:
     """The syntax of a text, which is a layout or a transition ``A -> B``.
 
-    Raises:
-        NotationError: the text is neither; the error names the mistake, shows it and says what to write.
-        TypeError: `text` is not a str.
+    Raises
+    ------
+    NotationError
+        The text is neither; the error names the mistake, shows it and says what to write.
+    TypeError
+        `text` is not a str.
 
+    Examples
+    --------
     >>> from rote.grammar import parse_syntax
     >>> parse_syntax("[(0),()]").modes
     ((Entry(grid_mode=0, kind=Kind(name='cyclic', sizes=(1,), at=0)),), ())
@@ -53,10 +58,15 @@ def parse_walk(text: str, layout: Callable[..., LayoutSyntax] = LayoutSyntax) ->
     ``resize``, ``resample``, ``fold`` or ``chirp`` with modes and their new extents: ``resize(1=96, 2=96)``. A mode
     is given by its name in the line's view, or by its number. `layout` is the class of the stages' layouts.
 
-    Raises:
-        NotationError: the text is not a walk; the error names the mistake, shows its line and says what to write.
-        TypeError: `text` is not a str.
+    Raises
+    ------
+    NotationError
+        The text is not a walk; the error names the mistake, shows its line and says what to write.
+    TypeError
+        `text` is not a str.
 
+    Examples
+    --------
     >>> from rote.grammar import parse_walk
     >>> walk = parse_walk("(t s=4): [(),(0)]: fft(t), twiddle  # one of 4 columns each")
     >>> walk.stages[0].actions

@@ -10,6 +10,8 @@ from . import nodes
 def unparse(node: nodes.LayoutSyntax | nodes.TransitionSyntax) -> str:
     """The canonical text of a layout or a transition: ``parse_syntax(unparse(node)) == node``.
 
+    Examples
+    --------
     >>> from rote.grammar import BLOCK, Entry, LayoutSyntax, unparse
     >>> unparse(LayoutSyntax(((Entry(0, BLOCK),), (), (Entry(1, BLOCK),)), rooted=((2, 0), (3, 1))))
     'block[(0),(),(1)]|(2,3@1)'
@@ -35,6 +37,8 @@ def unparse_walk(walk: nodes.WalkSyntax) -> str:
 
     Actions name modes as the view does, or by their numbers if they have no name there.
 
+    Examples
+    --------
     >>> from rote.grammar import parse_walk, unparse_walk
     >>> unparse_walk(parse_walk("on 4 [(0), (), ()]: fft(1, 2), twiddle  # one stage"))
     'on 4 [(0),(),()]: fft(1, 2), twiddle'

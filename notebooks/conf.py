@@ -54,7 +54,7 @@ autodoc_typehints_format = "short"
 autodoc_type_aliases = {"npt.DTypeLike": "DTypeLike", "GridLike": "GridLike", "LayoutLike": "LayoutLike"}
 python_use_unqualified_type_names = True
 autodoc_class_signature = "mixed"
-napoleon_numpy_docstring = False
+napoleon_google_docstring = False
 napoleon_use_ivar = True
 maximum_signature_line_length = 88
 

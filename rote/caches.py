@@ -29,12 +29,19 @@ _GRAMMAR = "rote.grammar."  # its modules do not import Rote, so their caches ar
 class CacheInfo(NamedTuple):
     """The state of a cache.
 
-    Attributes:
-        hits: the calls that it answered.
-        misses: the calls that it did not answer.
-        size: the number of values that it holds.
-        most: the largest number that it may hold.
+    Attributes
+    ----------
+    hits : int
+        The calls that it answered.
+    misses : int
+        The calls that it did not answer.
+    size : int
+        The number of values that it holds.
+    most : int
+        The largest number that it may hold.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.cache_info()["rote.layout.layout.parse"].most
     4096
@@ -139,9 +146,13 @@ def cache_info() -> dict[str, CacheInfo]:
     in bytes: it is the memory of freed large blocks, which new blocks reuse. Blocks and this memory together never
     exceed the most that blocks took at one time, or 64 MiB.
 
-    Returns:
+    Returns
+    -------
+    dict[str, CacheInfo]
         `CacheInfo(hits, misses, size, most)` by the full name of the function, in the order of the names.
 
+    Examples
+    --------
     >>> import rote
     >>> layout = rote.parse("block[(0),()]")
     >>> before = rote.cache_info()["rote.layout.layout.parse"]
@@ -165,6 +176,8 @@ def clear_caches() -> None:
     Values in use stay as they are. A communicator keeps its bound plans, workspaces and decisions of the autotuner;
     wisdom stays in its folder, see `rote.wisdom.forget`.
 
+    Examples
+    --------
     >>> import rote
     >>> layout = rote.parse("block[(0),()]")
     >>> rote.clear_caches()

@@ -37,6 +37,8 @@ if "VERSION" not in vars(sys.modules["rote"]):
 class LayoutError(RoteError, ValueError):
     """A layout does not fit its shape, its grid, or itself.
 
+    Examples
+    --------
     >>> from rote import parse
     >>> parse("[(0),()]").on((4, 4), ())
     Traceback (most recent call last):
@@ -48,6 +50,8 @@ class LayoutError(RoteError, ValueError):
 class PlanError(RoteError):
     """A plan cannot be made, or is not right.
 
+    Examples
+    --------
     >>> from rote import compile
     >>> compile("[(0),()] -> [(),(0)]")
     Traceback (most recent call last):
@@ -58,6 +62,8 @@ class PlanError(RoteError):
 class CommError(RoteError, RuntimeError):
     """Ranks cannot talk to each other, or do not agree.
 
+    Examples
+    --------
     >>> from rote import run
     >>> run(print, ranks=0)
     Traceback (most recent call last):
@@ -73,6 +79,8 @@ class GatherWarning(UserWarning):
     holds whole and that are larger than the largest operand's block; and transforms along an axis that is gathered.
     `rote.config(gather="allow")` is silent.
 
+    Examples
+    --------
     >>> import rote, warnings
     >>> def program(comm):
     ...     return rote.fft.FFT(8, "block[(0)]", comm=comm, kinds="dct2").moves
@@ -87,6 +95,8 @@ class GatherWarning(UserWarning):
 class MoveWarning(UserWarning):
     """An operand moves to another layout although no call asked for it; the text gives the plan and its bytes.
 
+    Examples
+    --------
     >>> import numpy as np, rote, warnings
     >>> def program(comm):
     ...     x = rote.DistTensor.zeros((2, 3), "block[(0),()]", comm=comm)
@@ -104,6 +114,8 @@ class MoveWarning(UserWarning):
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with the noun that it counts, in singular or plural.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.errors.counted(1, "rank"), rote.errors.counted(2, "index", "indices")
     ('1 rank', '2 indices')
@@ -114,13 +126,20 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 def deprecated(name: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a function warn that the name by which users call it goes with the next release.
 
-    Args:
-        name: the name that goes.
-        instead: what to write in its place.
+    Parameters
+    ----------
+    name : str
+        The name that goes.
+    instead : str
+        What to write in its place.
 
-    Returns:
+    Returns
+    -------
+    Callable[[Callable[P, R]], Callable[P, R]]
         A decorator; the function does what it did, after a DeprecationWarning.
 
+    Examples
+    --------
     >>> import warnings, rote
     >>> @rote.errors.deprecated("rote.plus", "the operator +")
     ... def plus(a, b):

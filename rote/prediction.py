@@ -39,10 +39,15 @@ _BOTTLENECKS = {"byte_time": "injection", "link_time": "the links of the torus",
 class Prediction:
     """How long ranks take on a machine, and why. It prints itself; `predict` makes it.
 
-    Attributes:
-        tasks: what ranks do; its `name`, and the `grid` and `layouts` of what is planned.
-        machine: the machine.
+    Attributes
+    ----------
+    tasks : Tasks
+        What ranks do; its `name`, and the `grid` and `layouts` of what is planned.
+    machine : Machine
+        The machine.
 
+    Examples
+    --------
     >>> import rote
     >>> prediction = rote.predict(rote.compile("block[(0)] -> [()]", shape=4096, grid=4))
     >>> prediction.limit, prediction.fits, prediction.peak_bytes
@@ -139,6 +144,8 @@ class Prediction:
     def as_dict(self) -> dict[str, Any]:
         """The figures by name, as values of JSON.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.predict(rote.compile("block[(0)] -> [()]", shape=4096, grid=4)).as_dict()["peak_bytes"]
         81920
@@ -188,18 +195,28 @@ class Prediction:
 def predict(planned: Planned, machine: Machine | str | None = None) -> Prediction:
     """Predict how long a plan, an FFT (forward), a walk or a contraction takes, without running it.
 
-    Args:
-        planned: what `compile`, `fft.FFT` or `compile_einsum` made, or a walk of `fft.compare`.
-        machine: a machine, its name (`Machine.names()`) or its file; if None, the one for which it was planned. The
-            plan stays as it is: on another machine another one may be faster.
+    Parameters
+    ----------
+    planned : Planned
+        What `compile`, `fft.FFT` or `compile_einsum` made, or a walk of `fft.compare`.
+    machine : Machine | str, optional
+        A machine, its name (`Machine.names()`) or its file; if None, the one for which it was planned. The plan stays
+        as it is: on another machine another one may be faster.
 
-    Returns:
+    Returns
+    -------
+    Prediction
         The seconds by cause with their range, the memory, and what limits.
 
-    Raises:
-        TypeError: it is nothing planned.
-        PlanError: there is no such machine, or it has fewer nodes.
+    Raises
+    ------
+    TypeError
+        It is nothing planned.
+    PlanError
+        There is no such machine, or it has fewer nodes.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16")
     >>> print(rote.predict(plan))

@@ -174,11 +174,16 @@ def _check_scale(scale: float) -> None:
 def default_rng(seed: Any = None, comm: object | None = None) -> Generator:
     """A generator of random tensors; every rank makes its own, from the same seed.
 
-    Args:
-        seed: an integer, several, or a `numpy.random.SeedSequence`, the same on all ranks; if None, rank 0 gets one
-            from the system, and the call is collective.
-        comm: the ranks that share this seed; as in `DistTensor.from_global`.
+    Parameters
+    ----------
+    seed : int | Sequence[int] | SeedSequence, optional
+        An integer, several, or a `numpy.random.SeedSequence`, the same on all ranks; if None, rank 0 gets one from the
+        system, and the call is collective.
+    comm : object, optional
+        The ranks that share this seed; as in `DistTensor.from_global`.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.random.default_rng(7).random(3).to_global().round(4)
     array([0.4688, 0.4261, 0.363 ])
@@ -196,9 +201,18 @@ class Generator:
     order. Bounds, means and scales are numbers; for a tensor of them, combine it with the drawn tensor, as in
     `mean + deviation * rng.standard_normal(mean.shape, mean.layout)`.
 
-    Attributes:
-        position: the number of words used so far.
+    Parameters
+    ----------
+    seed : int | Sequence[int] | SeedSequence
+        An integer, several, or a `numpy.random.SeedSequence`, the same on all ranks.
 
+    Attributes
+    ----------
+    position : int
+        The number of words used so far.
+
+    Examples
+    --------
     >>> import rote
     >>> def program(comm):
     ...     rng = rote.random.default_rng(1)
@@ -235,9 +249,26 @@ class Generator:
     ) -> DistTensor:
         """A tensor of numbers uniform in [0, 1); one word each.
 
-        Raises:
-            TypeError: `dtype` is neither float32 nor float64.
+        Parameters
+        ----------
+        shape : Iterable[int] | int, optional
+            The shape of the tensor.
+        layout : Layout | str, optional
+            A layout; if None, that of `rote.config`, by default blocks of mode 0.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks; if None, the most balanced one that the layout allows.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+        Raises
+        ------
+        TypeError
+            `dtype` is neither float32 nor float64.
+
+        Examples
+        --------
         >>> import rote
         >>> rote.random.default_rng(7).random(2, dtype="f4").to_global()
         array([0.46881747, 0.4261458 ], dtype=float32)
@@ -258,10 +289,32 @@ class Generator:
     ) -> DistTensor:
         """A tensor of numbers uniform between `low`, included, and `high`; one word each.
 
-        Raises:
-            TypeError: `dtype` is neither float32 nor float64, or a bound is not a real number.
-            ValueError, OverflowError: `high` is below `low`, or their difference is too large for a float.
+        Parameters
+        ----------
+        low : float, default 0.0
+            The lower bound, included.
+        high : float, default 1.0
+            The upper bound, excluded.
+        shape : Iterable[int] | int, optional
+            The shape of the tensor.
+        layout : Layout | str, optional
+            A layout; if None, that of `rote.config`, by default blocks of mode 0.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks; if None, the most balanced one that the layout allows.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+        Raises
+        ------
+        TypeError
+            `dtype` is neither float32 nor float64, or a bound is not a real number.
+        ValueError, OverflowError
+            `high` is below `low`, or their difference is too large for a float.
+
+        Examples
+        --------
         >>> import rote
         >>> rote.random.default_rng(7).uniform(-1, 1, 2).to_global().round(4)
         array([-0.0624, -0.1477])
@@ -290,10 +343,30 @@ class Generator:
     ) -> DistTensor:
         """A tensor of numbers from the exponential distribution with mean `scale`; one word each.
 
-        Raises:
-            ValueError: `scale` is negative.
-            TypeError: `dtype` is neither float32 nor float64, or `scale` is not a number.
+        Parameters
+        ----------
+        scale : float, default 1.0
+            The mean.
+        shape : Iterable[int] | int, optional
+            The shape of the tensor.
+        layout : Layout | str, optional
+            A layout; if None, that of `rote.config`, by default blocks of mode 0.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks; if None, the most balanced one that the layout allows.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+        Raises
+        ------
+        ValueError
+            `scale` is negative.
+        TypeError
+            `dtype` is neither float32 nor float64, or `scale` is not a number.
+
+        Examples
+        --------
         >>> import rote
         >>> rote.random.default_rng(7).exponential(2.0, 2).to_global().round(4)
         array([1.2653, 1.1108])
@@ -308,6 +381,21 @@ class Generator:
     ) -> DistTensor:
         """A tensor of numbers from the normal distribution with mean 0 and variance 1; see `normal`.
 
+        Parameters
+        ----------
+        shape : Iterable[int] | int, optional
+            The shape of the tensor.
+        layout : Layout | str, optional
+            A layout; if None, that of `rote.config`, by default blocks of mode 0.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks; if None, the most balanced one that the layout allows.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+
+        Examples
+        --------
         >>> import rote
         >>> rote.random.default_rng(7).standard_normal(2).to_global().round(4)
         array([-1.0059,  0.0754])
@@ -329,11 +417,33 @@ class Generator:
 
         Complex numbers have independent real and imaginary parts, each with half the variance.
 
-        Raises:
-            ValueError: `scale` is negative.
-            TypeError: `dtype` is none of float32, float64, complex64 and complex128; `loc` or `scale` is not a number;
-                or `loc` is complex, and `dtype` is not.
+        Parameters
+        ----------
+        loc : complex, default 0.0
+            The mean.
+        scale : float, default 1.0
+            The standard deviation.
+        shape : Iterable[int] | int, optional
+            The shape of the tensor.
+        layout : Layout | str, optional
+            A layout; if None, that of `rote.config`, by default blocks of mode 0.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks; if None, the most balanced one that the layout allows.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+        Raises
+        ------
+        ValueError
+            `scale` is negative.
+        TypeError
+            `dtype` is none of float32, float64, complex64 and complex128; `loc` or `scale` is not a number; or `loc` is
+            complex, and `dtype` is not.
+
+        Examples
+        --------
         >>> import rote
         >>> rote.random.default_rng(7).normal(10.0, 0.5, 2).to_global().round(4)
         array([ 9.497 , 10.0377])
@@ -370,14 +480,34 @@ class Generator:
     ) -> DistTensor:
         """A tensor of integers from `low` to below `high`, all equally likely (to one in 2**64); two words each.
 
-        Args:
-            low, high: bounds; from 0 to below `low` if `high` is None.
-            endpoint: whether `high` itself may be drawn.
+        Parameters
+        ----------
+        low : int
+            The least integer; if `high` is None, the bound, and 0 is the least.
+        high : int, optional
+            The bound, which is not drawn.
+        shape : Iterable[int] | int, optional
+            The shape of the tensor.
+        layout : Layout | str, optional
+            A layout; if None, that of `rote.config`, by default blocks of mode 0.
+        endpoint : bool, default False
+            Whether `high` itself may be drawn.
+        dtype : DTypeLike, default 'i8'
+            The dtype of the elements.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks; if None, the most balanced one that the layout allows.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
-        Raises:
-            ValueError: there are no such integers, or some do not fit the dtype.
-            TypeError: `dtype` is not one of integers, or a bound is not an integer.
+        Raises
+        ------
+        ValueError
+            There are no such integers, or some do not fit the dtype.
+        TypeError
+            `dtype` is not one of integers, or a bound is not an integer.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.random.default_rng(7).integers(1, 6, 5, endpoint=True).to_global()
         array([3, 3, 1, 2, 1])

@@ -27,11 +27,17 @@ _RECORD = (
 class ScalingRow(NamedTuple):
     """A number of ranks: the best of each family that can run, in the order of preference, and why others cannot.
 
-    Attributes:
-        ranks: the number of ranks.
-        best: for each family that can run, its prediction; the fastest family first.
-        none: for each other family, the reason.
+    Attributes
+    ----------
+    ranks : int
+        The number of ranks.
+    best : dict[str, Prediction]
+        For each family that can run, its prediction; the fastest family first.
+    none : dict[str, str]
+        For each other family, the reason.
 
+    Examples
+    --------
     >>> import rote
     >>> row = rote.fft.scaling((64, 64, 64), [4]).rows[0]
     >>> row.ranks, row.taken, row.none["ragged"]
@@ -52,13 +58,21 @@ class ScalingRow(NamedTuple):
 class Scaling:
     """A table of families and numbers of ranks, with advice. `rote.fft.scaling` and `rote.einsum_scaling` make it.
 
-    Attributes:
-        what: what is predicted.
-        machine: the machine.
-        families: the columns.
-        rows: for each number of ranks the `best` of each family, and why others have `none`.
-        hints: lines that name other numbers of ranks, which are faster.
+    Attributes
+    ----------
+    what : str
+        What is predicted.
+    machine : Machine
+        The machine.
+    families : tuple[str, ...]
+        The columns.
+    rows : tuple[ScalingRow, ...]
+        For each number of ranks the `best` of each family, and why others have `none`.
+    hints : tuple[str, ...]
+        Lines that name other numbers of ranks, which are faster.
 
+    Examples
+    --------
     >>> import rote
     >>> print(rote.einsum_scaling("ik,kj->ij", [(512, 512)] * 2, ranks=[4, 16]))
     ik,kj->ij of (512, 512), (512, 512) f8 on default machine

@@ -48,15 +48,23 @@ class Simulated(Protocol):
 def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
     """The block of every rank, by definition, in rank order.
 
-    Args:
-        array: an array of shape `dist.shape`.
-        dist: the distribution of the blocks; if it is partial, coordinate 0 gets the values, and the others get the
-            neutral element of the reduction.
+    Parameters
+    ----------
+    array : ArrayLike
+        An array of shape `dist.shape`.
+    dist : Distribution
+        The distribution of the blocks; if it is partial, coordinate 0 gets the values, and the others get the neutral
+        element of the reduction.
 
-    Raises:
-        LayoutError: the array has another shape than the distribution.
-        TypeError: the array has a mask.
+    Raises
+    ------
+    LayoutError
+        The array has another shape than the distribution.
+    TypeError
+        The array has a mask.
 
+    Examples
+    --------
     >>> import rote
     >>> blocks = rote.simulate.scatter([1, 2, 3, 4, 5], rote.parse("[(0)]").on(5, 2))
     >>> [block.tolist() for block in blocks]
@@ -77,18 +85,27 @@ def run(plan: Plan | Simulated, blocks: Sequence[Any]) -> list[Array]:
 
     If the plan rounds elements in messages, they are rounded here, too. A contraction has the bits that ranks get.
 
-    Args:
-        plan: the plan.
-        blocks: one per rank, in rank order, in the plan's source; of a contraction such a list for each operand, of the
-            plan's dtypes. They keep their values.
+    Parameters
+    ----------
+    plan : Plan | Simulated
+        The plan.
+    blocks : Sequence[Any]
+        One per rank, in rank order, in the plan's source; of a contraction such a list for each operand, of the plan's
+        dtypes. They keep their values.
 
-    Returns:
+    Returns
+    -------
+    list[Array]
         The blocks in the plan's target, or of the result, in rank order.
 
-    Raises:
-        LayoutError: a block has another shape than its rank's in the plan's source, or a contraction's another dtype;
-            a contraction has another number of operands.
+    Raises
+    ------
+    LayoutError
+        A block has another shape than its rank's in the plan's source, or a contraction's another dtype; a contraction
+        has another number of operands.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> plan = rote.compile("block[(0)] -> [(0)]", shape=5, grid=2)
     >>> [block.tolist() for block in rote.simulate.run(plan, [np.array([1, 2, 3]), np.array([4, 5])])]
@@ -112,16 +129,25 @@ def run(plan: Plan | Simulated, blocks: Sequence[Any]) -> list[Array]:
 def gather(blocks: Sequence[Array], dist: Distribution) -> Array:
     """Return the array that the blocks make up, by definition: replicas are read once, contributions are reduced.
 
-    Args:
-        blocks: one per rank, in rank order, each of shape `dist.local_shape(rank)`.
-        dist: the distribution of the blocks.
+    Parameters
+    ----------
+    blocks : Sequence[Array]
+        One per rank, in rank order, each of shape `dist.local_shape(rank)`.
+    dist : Distribution
+        The distribution of the blocks.
 
-    Returns:
+    Returns
+    -------
+    Array
         A new array of `dist.shape`.
 
-    Raises:
-        LayoutError: a block has another shape than its rank's.
+    Raises
+    ------
+    LayoutError
+        A block has another shape than its rank's.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> rote.simulate.gather([np.array([1, 3, 5]), np.array([2, 4])], rote.parse("[(0)]").on(5, 2))
     array([1, 2, 3, 4, 5])

@@ -51,9 +51,13 @@ _ignoring = threading.Lock()  # in-process ranks are threads, and only one of th
 class Key:
     """Everything that a decision depends on; made by the function `key`.
 
-    Attributes:
-        text: the whole key, as canonical JSON.
+    Attributes
+    ----------
+    text : str
+        The whole key, as canonical JSON.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.key({"what": "walk", "grid": (2,)}).facts, len(wisdom.key({}).name)
     ({'grid': [2], 'what': 'walk'}, 32)
@@ -88,10 +92,15 @@ class Key:
 class Record:
     """A decision and its key; as text, one line for people to read.
 
-    Attributes:
-        key: what it was measured on.
-        text: the decision, as canonical JSON.
+    Attributes
+    ----------
+    key : Key
+        What it was measured on.
+    text : str
+        The decision, as canonical JSON.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.Record(wisdom.key({"what": "walk"}), '["slab",4]').decision
     ['slab', 4]
@@ -112,14 +121,21 @@ class Record:
 def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
     """The key of a decision on this machine, with the installed versions.
 
-    Args:
-        facts: everything else that the decision depends on: names and JSON values, where tuples equal lists. By
-            convention "what" names the kind of decision.
-        mpi: name and version of the MPI library; empty if it does not matter, as among in-process ranks.
+    Parameters
+    ----------
+    facts : Mapping[str, Any]
+        Everything else that the decision depends on: names and JSON values, where tuples equal lists. By convention
+        "what" names the kind of decision.
+    mpi : str, default ''
+        Name and version of the MPI library; empty if it does not matter, as among in-process ranks.
 
-    Raises:
-        TypeError, ValueError: a fact is not a JSON value.
+    Raises
+    ------
+    TypeError, ValueError
+        A fact is not a JSON value.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.key({"what": "walk", "grid": (2,)}) == wisdom.key({"grid": [2], "what": "walk"})
     True
@@ -133,6 +149,8 @@ def key(facts: Mapping[str, Any], mpi: str = "") -> Key:
 class WisdomWarning(UserWarning):
     """A file of wisdom is damaged, or is not wisdom, and is ignored.
 
+    Examples
+    --------
     >>> import warnings
     >>> from rote import wisdom
     >>> key = wisdom.key({"what": "example"})
@@ -151,14 +169,21 @@ class WisdomWarning(UserWarning):
 def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
     """The decision that was remembered for a key; None if there is none.
 
-    Args:
-        key: a key equal to the one with which it was remembered.
-        read: a function that converts the JSON value. If it raises RoteError, TypeError, ValueError or LookupError, the
-            file is ignored.
+    Parameters
+    ----------
+    key : Key
+        A key equal to the one with which it was remembered.
+    read : Callable[[Any], Any], optional
+        A function that converts the JSON value. If it raises RoteError, TypeError, ValueError or LookupError, the file
+        is ignored.
 
-    Returns:
+    Returns
+    -------
+    Any
         The JSON value, or the result of `read`.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> key = wisdom.key({"what": "example"})
     >>> wisdom.remember(key, ["slab", 4])
@@ -185,12 +210,18 @@ def recall(key: Key, read: Callable[[Any], Any] | None = None) -> Any:
 def remember(key: Key, decision: Any) -> bool:
     """Keep a decision, replacing an earlier one for the same key.
 
-    Returns:
+    Returns
+    -------
+    bool
         True, or False if it cannot be kept.
 
-    Raises:
-        TypeError, ValueError: the decision is not a JSON value.
+    Raises
+    ------
+    TypeError, ValueError
+        The decision is not a JSON value.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> key = wisdom.key({"what": "example"})
     >>> wisdom.remember(key, "slab"), wisdom.remember(key, "pencil")
@@ -204,6 +235,8 @@ def remember(key: Key, decision: Any) -> bool:
 def kept() -> bool:
     """Whether there may be any decisions; False if the folder is empty, or there is none.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.remember(wisdom.key({"what": "example"}), "slab"), wisdom.kept()
     (True, True)
@@ -218,6 +251,8 @@ def kept() -> bool:
 def records() -> tuple[Record, ...]:
     """All decisions with their keys, for every machine and version, sorted as text.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.remember(wisdom.key({"what": "example"}), "slab")
     True
@@ -230,17 +265,26 @@ def records() -> tuple[Record, ...]:
 def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
     """Forget every decision whose line (`str(record)`) contains `match`, or all of them.
 
-    Args:
-        match: a part of the line.
-        all: whether to forget all decisions, and remove damaged files that are named like decisions and files that
-            killed writers left. No other file is touched, whatever folder ROTE_WISDOM names.
+    Parameters
+    ----------
+    match : str, default ''
+        A part of the line.
+    all : bool, default False
+        Whether to forget all decisions, and remove damaged files that are named like decisions and files that killed
+        writers left. No other file is touched, whatever folder ROTE_WISDOM names.
 
-    Returns:
+    Returns
+    -------
+    tuple[Record | Path, ...]
         The forgotten decisions, and the paths of the other files.
 
-    Raises:
-        RoteError: neither argument is given, or both are.
+    Raises
+    ------
+    RoteError
+        Neither argument is given, or both are.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.remember(wisdom.key({"what": "example"}), "slab")
     True
@@ -268,12 +312,23 @@ def forget(match: str = "", *, all: bool = False) -> tuple[Record | Path, ...]:
 def export(path: str | os.PathLike[str]) -> int:
     """Write all decisions to one file, for `include` on another machine or by another user.
 
-    Returns:
+    Parameters
+    ----------
+    path : str | os.PathLike[str]
+        The file to write.
+
+    Returns
+    -------
+    int
         The number of decisions.
 
-    Raises:
-        OSError: the file cannot be written.
+    Raises
+    ------
+    OSError
+        The file cannot be written.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.remember(wisdom.key({"what": "example"}), "slab")
     True
@@ -288,13 +343,25 @@ def export(path: str | os.PathLike[str]) -> int:
 def include(path: str | os.PathLike[str]) -> int:
     """Keep all decisions from a file that `export` wrote, replacing those with the same keys.
 
-    Returns:
+    Parameters
+    ----------
+    path : str | os.PathLike[str]
+        The file to read.
+
+    Returns
+    -------
+    int
         The number of decisions that were kept.
 
-    Raises:
-        OSError: the file cannot be read.
-        RoteError: `export` did not write the file; then nothing of it is kept.
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    RoteError
+        `export` did not write the file; then nothing of it is kept.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> from pathlib import Path
     >>> Path("empty.json").write_text("{}")
@@ -315,6 +382,8 @@ def include(path: str | os.PathLike[str]) -> int:
 def folder() -> Path | None:
     """The folder of the decisions, which need not exist; None if nothing is kept.
 
+    Examples
+    --------
     >>> from rote import wisdom
     >>> wisdom.folder().name
     'wisdom'

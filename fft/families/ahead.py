@@ -39,23 +39,37 @@ def scaling(
 ) -> Scaling:
     """Predict the best FFT of each family on several numbers of ranks, which need not exist.
 
-    Args:
-        shape: the shape of the tensor.
-        ranks: the numbers of ranks, in ascending order.
-        dtype: the dtype of the tensor; a real one has a real transform.
-        machine: the machine, its name or its file; the default one if None.
-        weak: whether the tensor grows with the ranks: each doubling of them doubles another axis. Numbers of ranks that
-            are not powers of two times the first one are left out.
-        show: is called with the lines of the table as soon as they are known, for example `print`.
+    Parameters
+    ----------
+    shape : Sequence[int] | int
+        The shape of the tensor.
+    ranks : Sequence[int]
+        The numbers of ranks, in ascending order.
+    dtype : DTypeLike, default 'c16'
+        The dtype of the tensor; a real one has a real transform.
+    machine : Machine | str, optional
+        The machine, its name or its file; the default one if None.
+    weak : bool, default False
+        Whether the tensor grows with the ranks: each doubling of them doubles another axis. Numbers of ranks that are
+        not powers of two times the first one are left out.
+    show : Callable[[str], object], optional
+        Is called with the lines of the table as soon as they are known, for example `print`.
 
-    Returns:
+    Returns
+    -------
+    Scaling
         A table that prints itself. Walks in which a rank has nothing to do, or much more than its part, or for which a
         node has too little memory, do not run.
 
-    Raises:
-        LayoutError: shape, ranks and dtype are none of an FFT.
-        PlanError: there is no such machine.
+    Raises
+    ------
+    LayoutError
+        Shape, ranks and dtype are none of an FFT.
+    PlanError
+        There is no such machine.
 
+    Examples
+    --------
     >>> import rote
     >>> found = rote.fft.scaling((64, 64, 64), [4, 64, 128], machine="k-computer")
     >>> [(row.ranks, row.taken, row.best[row.taken].limit) for row in found.rows]
@@ -102,13 +116,33 @@ def _predicted(choice: Choice) -> tuple[str, Prediction | str]:
 class Job(NamedTuple):
     """An FFT on the nodes of a machine. It prints itself, with how far it is from the bound; `job` makes it.
 
-    Attributes:
-        machine, nodes, ranks_per_node, threads, order: where it runs, and the threads of a rank. Ranks in a row share a
-            node ("block"), or go to the nodes in turn ("cyclic").
-        family, grid, layout, output: what runs, from the first layout to the second.
-        prediction: its seconds and memory.
-        bound: seconds below which no FFT is there: its transforms, and one exchange of all that a node has.
+    Attributes
+    ----------
+    machine : str
+        The name of the machine.
+    nodes : int
+        The number of its nodes.
+    ranks_per_node : int
+        The ranks on each of them.
+    threads : int
+        The threads of a rank.
+    order : str
+        Whether ranks in a row share a node ("block"), or go to the nodes in turn ("cyclic").
+    family : str
+        The family of the walk.
+    grid : Grid
+        The grid of all ranks.
+    layout : str
+        The layout of the input.
+    output : str
+        The layout of the spectrum.
+    prediction : Prediction
+        Its seconds and memory.
+    bound : float
+        Seconds below which no FFT is there: its transforms, and one exchange of all that a node has.
 
+    Examples
+    --------
     >>> import rote
     >>> job = rote.fft.job((64, 64, 64), 4, "k-computer")
     >>> job.ranks_per_node, job.family, job.layout
@@ -173,19 +207,32 @@ def job(
 
     All numbers of ranks whose threads fill a node are compared, on all grids.
 
-    Args:
-        shape, dtype: as for `scaling`.
-        nodes: the number of nodes.
-        machine: a machine with a profile, its name or its file.
+    Parameters
+    ----------
+    shape : Sequence[int] | int
+        As for `scaling`.
+    dtype : DTypeLike, default 'c16'
+        As for `scaling`.
+    nodes : int
+        The number of nodes.
+    machine : Machine | str, optional
+        A machine with a profile, its name or its file.
 
-    Returns:
+    Returns
+    -------
+    Job
         The job of the least seconds, with its batch file.
 
-    Raises:
-        LayoutError: shape or nodes are no such numbers.
-        PlanError: the machine has no nodes, or too few; or a node has too little memory, and the message says how many
-            nodes are enough.
+    Raises
+    ------
+    LayoutError
+        `shape` or `nodes` are no such numbers.
+    PlanError
+        The machine has no nodes, or too few; or a node has too little memory, and the message says how many nodes are
+        enough.
 
+    Examples
+    --------
     >>> import rote
     >>> print(*str(rote.fft.job((64, 64, 64), 4, "k-computer")).splitlines()[-3:], sep="\\n")
     8 ranks of 1 thread on a node, in block order

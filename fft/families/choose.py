@@ -54,12 +54,19 @@ _MOST = 8192  # grids: of more, none are compared, for they would take minutes a
 class Price:
     """The cost of a walk by the model.
 
-    Attributes:
-        seconds: the model's time of its moves and transforms, on the slowest rank.
-        moves: the number of moves in which ranks communicate.
-        received: the most bytes that a rank receives in a move, summed over all moves.
-        total: bytes that all ranks receive.
+    Attributes
+    ----------
+    seconds : float
+        The model's time of its moves and transforms, on the slowest rank.
+    moves : int
+        The number of moves in which ranks communicate.
+    received : int
+        The most bytes that a rank receives in a move, summed over all moves.
+    total : int
+        Bytes that all ranks receive.
 
+    Examples
+    --------
     >>> import rote
     >>> price = rote.fft.compare((64, 64, 64), ranks=4)[0].price
     >>> price.moves, price.received, price.total
@@ -118,12 +125,19 @@ class Prices:
 class Choice:
     """A walk that "auto" may take, with its price; or the reason why a family has no walk.
 
-    Attributes:
-        name: the name of its family.
-        source: the distribution in which the walk begins.
-        price: its price by the cost model.
-        walk: the walk; None if there is none, and then `why` gives the reason.
+    Attributes
+    ----------
+    name : str
+        The name of its family.
+    source : Distribution
+        The distribution in which the walk begins.
+    price : Price
+        Its price by the cost model.
+    walk : Walk | None
+        The walk; None if there is none, and then `why` gives the reason.
 
+    Examples
+    --------
     >>> import rote
     >>> choice = rote.fft.compare((64, 64, 64), ranks=4)[0]
     >>> choice.name, choice.price.moves, str(choice.walk.target.layout)
@@ -523,26 +537,51 @@ def compare(
     If neither layout nor grid is given, all grids of so many ranks are compared, which takes seconds for tens of
     thousands of ranks. More than 8192 grids are refused: then give one.
 
-    Args:
-        shape: the shape of the whole tensor.
-        ranks: the number of ranks. Give either it or `nodes`.
-        layout, grid, dtype, axes, output, kinds, s, resample: as for `FFT`.
-        machine: the machine whose times price the walks, and for which their moves are compiled; the default one if
-            None.
+    Parameters
+    ----------
+    shape : Sequence[int] | int
+        The shape of the whole tensor.
+    ranks : int, optional
+        The number of ranks. Give either it or `nodes`.
+    layout : Layout | str, optional
+        As for `FFT`.
+    grid : Grid | Sequence[int] | int, optional
+        As for `FFT`.
+    dtype : DTypeLike, default 'c16'
+        As for `FFT`.
+    axes : Sequence[int] | int, optional
+        As for `FFT`.
+    output : Layout | str, optional
+        As for `FFT`.
+    kinds : Mapping[int, str] | str, optional
+        As for `FFT`.
+    s : Sequence[int] | int, optional
+        As for `FFT`.
+    resample : Sequence[int] | int, optional
+        As for `FFT`.
+    machine : Machine | str, optional
+        The machine whose times price the walks, and for which their moves are compiled; the default one if None.
+    nodes : int, optional
+        The number of nodes of a machine with a profile, each with its ranks.
 
-        nodes: the number of nodes of a machine with a profile, each with its ranks.
-
-    Returns:
+    Returns
+    -------
+    tuple[Choice, ...]
         One `Choice` per family and grid; the first is the one that "auto" takes. Its attributes are `name`, `source`
         (the distribution in which it begins), `price` (`seconds`, `moves`, `received` and `total` bytes), `peak_bytes`
         (approximate memory on a rank), `empty_ranks` (the most that hold nothing in a stage) and `walk`, whose `moves`
         are the plans and whose `plot()` draws it. If a family has no walk, `walk` is None and `why` gives the reason;
         these come last.
 
-    Raises:
-        LayoutError: shape, ranks, layout, grid, axes and kinds do not fit together.
-        PlanError: there are too many grids.
+    Raises
+    ------
+    LayoutError
+        Shape, ranks, layout, grid, axes and kinds do not fit together.
+    PlanError
+        There are too many grids.
 
+    Examples
+    --------
     >>> import rote
     >>> for choice in rote.fft.compare((64, 64, 64), ranks=4)[:3]:
     ...     print(choice.name, choice.source.grid, choice.price.moves, choice.price.received)

@@ -115,30 +115,47 @@ def fftn(*args: Any, **options: Any) -> DistTensor:
     On a single rank, any number of threads may call this and the other functions at once; with several ranks, one
     thread of each rank at a time may use a communicator.
 
-    Args:
-        x: a tensor in any layout that has no view and is not partial; a real tensor is converted to complex.
-        s: the lengths of the transforms along `axes`: x is cut or padded with zeros at its end, before it is sent. -1
-            keeps an extent, None keeps all.
-        axes: the axes to transform; if None, all, or the last ones if s has fewer lengths. An axis that is named twice
-            is transformed twice, as by NumPy.
-        norm: "backward" (the default), "ortho" or "forward".
-        output: the layout of the spectrum; if None, the one in which the walk ends, which is the cheapest.
-        algorithm: one of `rote.fft.algorithms`; "auto" takes the cheapest walk from x's layout, on the machine that
-            `rote tune` measured with as many ranks, or on the default one.
-        wire: "f4" rounds double precision to single in messages, which halves their bytes, as for `FFT`.
+    Parameters
+    ----------
+    x : DistTensor
+        A tensor in any layout that has no view and is not partial; a real tensor is converted to complex.
+    s : Sequence[int] | int, optional
+        The lengths of the transforms along `axes`: x is cut or padded with zeros at its end, before it is sent. -1
+        keeps an extent, None keeps all.
+    axes : Sequence[int] | int, optional
+        The axes to transform; if None, all, or the last ones if s has fewer lengths. An axis that is named twice is
+        transformed twice, as by NumPy.
+    norm : str, optional
+        "backward" (the default), "ortho" or "forward".
+    output : Layout | str, optional
+        The layout of the spectrum; if None, the one in which the walk ends, which is the cheapest.
+    algorithm : str, default 'auto'
+        One of `rote.fft.algorithms`; "auto" takes the cheapest walk from x's layout, on the machine that `rote tune`
+        measured with as many ranks, or on the default one.
+    wire : str, optional
+        "f4" rounds double precision to single in messages, which halves their bytes, as for `FFT`.
 
-    Returns:
+    Returns
+    -------
+    DistTensor
         A complex tensor of x's shape except for `s`, in `output` or in the layout in which the walk ends. x keeps its
         values.
 
-    Raises:
-        LayoutError: an axis has no points and no length in s, the layout has a view or is partial, or `output` does not
-            fit.
-        PlanError: `wire` has another value, or is given but x is not of double precision.
-        TypeError: x is not a tensor.
+    Raises
+    ------
+    LayoutError
+        An axis has no points and no length in s, the layout has a view or is partial, or `output` does not fit.
+    PlanError
+        `wire` has another value, or is given but x is not of double precision.
+    TypeError
+        x is not a tensor.
 
+    Notes
+    -----
     Source: Dalcin et al. (2019, eq. 5).
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
     >>> bool(np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
@@ -153,6 +170,8 @@ def ifftn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `fftn`.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.arange(3.0), "block[(0)]")
     >>> rote.fft.ifftn(rote.fft.fftn(x)).real.to_global().round(12).tolist()
@@ -167,6 +186,8 @@ def rfftn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `fftn`; a complex tensor is refused as well.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.fft.rfftn(rote.DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
@@ -178,15 +199,23 @@ def rfftn(*args: Any, **options: Any) -> DistTensor:
 def irfftn(*args: Any, **options: Any) -> DistTensor:
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
-    Args:
-        s: the extents of the result along `axes`. If None, the last one is even, 2(m - 1) for m points; so pass an odd
-            extent explicitly.
+    Parameters
+    ----------
+    s : Sequence[int] | int, optional
+        The extents of the result along `axes`. If None, the last one is even, 2(m - 1) for m points; so pass an odd
+        extent explicitly.
 
-    The other arguments and errors are those of `fftn`.
-
-    Returns:
+    Returns
+    -------
+    DistTensor
         A real tensor. x keeps its values.
 
+    Notes
+    -----
+    The other arguments and errors are those of `fftn`.
+
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.arange(5.0), "block[(0)]")
     >>> rote.fft.irfftn(rote.fft.rfftn(x), s=x.shape).to_global().round(12).tolist()
@@ -228,20 +257,31 @@ def cosines(name: str, type: int) -> str:
 def dctn(*args: Any, **options: Any) -> DistTensor:
     """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
-    Args:
-        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
-            are transformed separately.
-        type: 1, 2, 3 or 4. Type 1 needs at least two points along each axis.
-        norm: "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
-        orthogonalize: whether the first and last points are weighted so that the transform is orthogonal but for a
-            factor, as in SciPy; if None, with norm="ortho" only.
+    Parameters
+    ----------
+    x : DistTensor
+        A tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor are
+        transformed separately.
+    type : int, default 2
+        1, 2, 3 or 4. Type 1 needs at least two points along each axis.
+    norm : str, optional
+        "backward" (the default), "ortho", which makes the transform orthogonal, or "forward".
+    orthogonalize : bool, optional
+        Whether the first and last points are weighted so that the transform is orthogonal but for a factor, as in
+        SciPy; if None, with norm="ortho" only.
 
+    Returns
+    -------
+    DistTensor
+        A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Notes
+    -----
     The other arguments and errors are those of `fftn`; another type is refused as well, and so is an axis that is
     named twice.
 
-    Returns:
-        A tensor of x's shape, except for `s`; real if x is, else complex.
-
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.ones((2, 3)), "block[(0),()]")
     >>> rote.fft.dctn(x).to_global().round(12).tolist()
@@ -256,6 +296,8 @@ def idctn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `dctn`.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
     >>> rote.fft.idctn(rote.fft.dctn(x, type=3), type=3).to_global().round(12).tolist()
@@ -270,6 +312,8 @@ def dstn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `dctn`; type 1 takes one point as well.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> rote.fft.dstn(rote.DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
@@ -283,6 +327,8 @@ def idstn(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `dstn`.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.arange(1.0, 4.0), "block[(0)]")
     >>> rote.fft.idstn(rote.fft.dstn(x)).to_global().round(12).tolist()
@@ -298,19 +344,28 @@ def dht(*args: Any, **options: Any) -> DistTensor:
     Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part. Along several
     axes, each is transformed in turn, as by FFTW's DHT.
 
-    Args:
-        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
-            are transformed separately.
-        norm: "backward" (the default), which does not scale; "forward", which divides by the number of points and so
-            inverts "backward"; or "ortho", with which the transform is its own inverse.
+    Parameters
+    ----------
+    x : DistTensor
+        A tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor are
+        transformed separately.
+    norm : str, optional
+        "backward" (the default), which does not scale; "forward", which divides by the number of points and so inverts
+        "backward"; or "ortho", with which the transform is its own inverse.
 
-    The other arguments and errors are those of `fftn`.
-
-    Returns:
+    Returns
+    -------
+    DistTensor
         A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Notes
+    -----
+    The other arguments and errors are those of `fftn`.
 
     Source: Hartley (1942); Bracewell (1983).
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
     >>> X = rote.fft.dht(x)
@@ -328,18 +383,27 @@ def r2hc(*args: Any, **options: Any) -> DistTensor:
     the imaginary parts that are not always zero, from the last to the first: r0, r1, …, r(n/2), i((n+1)/2-1), …, i1.
     Along several axes, each is transformed in turn.
 
-    Args:
-        x: a tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor
-            are transformed separately.
-        norm: "backward" (the default), "ortho" or "forward", as for `numpy.fft.rfft`.
+    Parameters
+    ----------
+    x : DistTensor
+        A tensor in any layout that has no view and is not partial. The real and imaginary parts of a complex tensor are
+        transformed separately.
+    norm : str, optional
+        "backward" (the default), "ortho" or "forward", as for `numpy.fft.rfft`.
 
-    The other arguments and errors are those of `fftn`.
-
-    Returns:
+    Returns
+    -------
+    DistTensor
         A tensor of x's shape, except for `s`; real if x is, else complex.
+
+    Notes
+    -----
+    The other arguments and errors are those of `fftn`.
 
     Source: Frigo and Johnson (2005).
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 5.0], "block[(0)]")
     >>> rote.fft.r2hc(x).to_global().round(12).tolist()
@@ -354,6 +418,8 @@ def hc2r(*args: Any, **options: Any) -> DistTensor:
 
     Arguments, result and errors are those of `r2hc`.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 5.0, 4.0], "block[(0)]")
     >>> rote.fft.hc2r(rote.fft.r2hc(x)).to_global().round(12).tolist()
@@ -394,18 +460,33 @@ def _hermitian(
 def hfft(*args: Any, **options: Any) -> DistTensor:
     """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
 
-    Args:
-        x: the points from 0 to n//2 along the axis; the others are their conjugates in reverse order.
-        n: the number of points of the whole signal and of the spectrum; 2(m - 1) for m points if None, so an odd number
-            must be given.
-        axis: the axis of the transform.
-        norm, output, algorithm: as for `rote.fft.fftn`.
+    Parameters
+    ----------
+    x : DistTensor
+        The points from 0 to n//2 along the axis; the others are their conjugates in reverse order.
+    n : int, optional
+        The number of points of the whole signal and of the spectrum; 2(m - 1) for m points if None, so an odd number
+        must be given.
+    axis : int, default -1
+        The axis of the transform.
+    norm : str, optional
+        As for `rote.fft.fftn`.
+    output : Layout | str, optional
+        As for `rote.fft.fftn`.
+    algorithm : str, default 'auto'
+        As for `rote.fft.fftn`.
 
-    Returns:
+    Returns
+    -------
+    DistTensor
         A real tensor. x keeps its values.
 
-    Raises: as `rote.fft.fftn`.
+    Notes
+    -----
+    Its errors are those of `rote.fft.fftn`.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([4.0, 1j, 2.0], "block[(0)]")
     >>> rote.fft.hfft(x).to_global().round(12).tolist()
@@ -418,15 +499,24 @@ def hfft(*args: Any, **options: Any) -> DistTensor:
 def ihfft(*args: Any, **options: Any) -> DistTensor:
     """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
 
-    Args:
-        x: a real tensor.
-        n: the length of the transform: x is cut to it or padded with zeros at its end; x's extent if None.
+    Parameters
+    ----------
+    x : DistTensor
+        A real tensor.
+    n : int, optional
+        The length of the transform: x is cut to it or padded with zeros at its end; x's extent if None.
 
-    The other arguments and errors are those of `hfft`; a complex tensor is refused as well.
-
-    Returns:
+    Returns
+    -------
+    DistTensor
         A complex tensor with n//2 + 1 points along the axis.
 
+    Notes
+    -----
+    The other arguments and errors are those of `hfft`; a complex tensor is refused as well.
+
+    Examples
+    --------
     >>> import rote
     >>> rote.fft.ihfft(rote.DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]
@@ -478,16 +568,20 @@ def _cosines_of_one(
 
 _DOC = """The transform `{many}` along {count}, as `{package}.fft.{name}`.
 
-Args:
-    {lengths}: the same as `s` and `axes` of `{many}`, which also has the other arguments, the result and the errors.
+Parameters
+----------
+{lengths}
+    The same as `s` and `axes` of `{many}`, which also has the other arguments, the result and the errors.
 
+Examples
+--------
 >>> import numpy as np, rote
 >>> x = rote.DistTensor.from_global(np.arange(12.0).reshape(3, 4), "block[(0),()]")
 >>> bool(np.allclose(rote.fft.{name}(x).to_global(), rote.fft.{many}(x, axes={axes}).to_global()))
 True
 """
-_ONE = {"count": "one axis", "lengths": "n: its length, 1 or more, and axis", "axes": "(-1,)"}
-_TWO = {"count": "two axes, by default the last ones", "lengths": "s: the two lengths, and axes", "axes": "(-2, -1)"}
+_ONE = {"count": "one axis", "lengths": "n, axis : int", "axes": "(-1,)"}
+_TWO = {"count": "two axes, by default the last ones", "lengths": "s, axes : Sequence[int]", "axes": "(-2, -1)"}
 
 
 def _written(model: Callable[Concatenate[Any, P], DistTensor], kind: str) -> Callable[P, DistTensor]:

@@ -64,20 +64,31 @@ def fftfreq(
     For a real transform the last axis is half a spectrum, with the frequencies of `numpy.fft.rfftfreq`. Those of cosine
     and sine transforms are also at most half a cycle per sample: k / (2 n) for a "dct2" of n points.
 
-    Args:
-        n: the number of points along an axis; or a transform, an `FFT`.
-        d: the sample spacing, in any unit: one for all axes, or one per axis of `f.axes` of a transform f.
-        device: None or "cpu", as in NumPy.
+    Parameters
+    ----------
+    n : FFT | int
+        The number of points along an axis; or a transform, an `FFT`.
+    d : float | Sequence[float], default 1.0
+        The sample spacing, in any unit: one for all axes, or one per axis of `f.axes` of a transform f.
+    device : {'cpu'}, optional
+        None or "cpu", as in NumPy.
 
-    Returns:
+    Returns
+    -------
+    Array | tuple[Array, ...]
         In cycles per unit of d: of n points, one array, the same on all ranks, which a tensor takes as a whole one. Of
         a transform, one array per axis, in the transform's real dtype. Together they broadcast to this rank's block of
         the spectrum, as an open mesh does (`numpy.ogrid`), for any layout; `f.wavenumbers` gives tensors.
 
-    Raises:
-        LayoutError: there are not as many spacings as axes, or one is not positive.
-        TypeError: n is neither. A tensor does not say which of its axes are frequencies, nor of how many points.
+    Raises
+    ------
+    LayoutError
+        There are not as many spacings as axes, or one is not positive.
+    TypeError
+        `n` is neither. A tensor does not say which of its axes are frequencies, nor of how many points.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.fft.fftfreq(4, d=0.5).tolist()
     [0.0, 0.5, -1.0, -0.5]
@@ -96,12 +107,27 @@ def fftfreq(
 def rfftfreq(n: int, d: float = 1.0, device: Literal["cpu"] | None = None) -> Array:
     """Return the frequencies of half the spectrum of n real points, as `numpy.fft.rfftfreq`; the same on all ranks.
 
-    Returns:
+    Parameters
+    ----------
+    n : int
+        The number of points.
+    d : float, default 1.0
+        The sample spacing, in any unit.
+    device : {'cpu'}, optional
+        "cpu" or None, as in NumPy.
+
+    Returns
+    -------
+    Array
         An array of n//2 + 1 frequencies in cycles per unit of d.
 
-    Raises:
-        TypeError: n is not a number of points; for an `FFT`, `fftfreq` gives those of half a spectrum.
+    Raises
+    ------
+    TypeError
+        `n` is not a number of points; for an `FFT`, `fftfreq` gives those of half a spectrum.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
@@ -125,18 +151,27 @@ def fftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
     Each element is sent at most once, in one all-to-all of all ranks. Nothing is sent along modes that are whole on a
     rank, or if the layout is cyclic over a number of parts that divides half the extent.
 
-    Args:
-        X: a tensor in any layout that reads no shifted mode in tiles.
-        axes: the axes to shift, each as often as it is named; all if None. For half a spectrum, leave out the halved
-            axis.
+    Parameters
+    ----------
+    X : DistTensor
+        A tensor in any layout that reads no shifted mode in tiles.
+    axes : Sequence[int] | int, optional
+        The axes to shift, each as often as it is named; all if None. For half a spectrum, leave out the halved axis.
 
-    Returns:
+    Returns
+    -------
+    DistTensor
         A new tensor of X's shape, dtype and layout, with the element of index (k - n//2) mod n at index k.
 
-    Raises:
-        LayoutError: an axis is not the tensor's, or is read in tiles.
-        TypeError: X is not a tensor.
+    Raises
+    ------
+    LayoutError
+        An axis is not the tensor's, or is read in tiles.
+    TypeError
+        `X` is not a tensor.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.fft.fftfreq(5, 1 / 5), "block[(0)]")
     >>> rote.fft.fftshift(x).to_global().tolist()
@@ -150,6 +185,8 @@ def ifftshift(X: DistTensor, axes: Axes = None) -> DistTensor:
 
     Arguments and errors are those of `fftshift`.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([-2, -1, 0, 1, 2], "block[(0)]")
     >>> rote.fft.ifftshift(x).to_global().tolist()
@@ -231,22 +268,33 @@ def convolve(
     exchange is of y, if y is split over ranks and the wanted part begins after the start of the result. If y is split
     otherwise than x, it moves first, which is an implicit move (`rote.config`).
 
-    Args:
-        x: a real or complex tensor, in any layout that `fftn` takes.
-        y: of the same order: a tensor on the same communicator, or an array (a kernel) that all ranks have.
-        mode: the part of the result: "full", all n + m - 1 points along an axis; "same", the middle part, as long as x;
-            "valid", the abs(n - m) + 1 points that need no padding; or "wrap", periodic in x's n points, where y has at
-            most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
-        axes: the axes to convolve; all if None. Along other axes x and y have equal extents, or one has extent 1 and is
-            broadcast.
+    Parameters
+    ----------
+    x : DistTensor
+        A real or complex tensor, in any layout that `fftn` takes.
+    y : DistTensor | ArrayLike
+        Of the same order: a tensor on the same communicator, or an array (a kernel) that all ranks have.
+    mode : {'full', 'same', 'valid', 'wrap'}, default 'full'
+        The part of the result: "full", all n + m - 1 points along an axis; "same", the middle part, as long as x;
+        "valid", the abs(n - m) + 1 points that need no padding; or "wrap", periodic in x's n points, where y has at
+        most as many: out[i] is the sum over j of x[(i - j) % n] y[j].
+    axes : Sequence[int] | int, optional
+        The axes to convolve; all if None. Along other axes x and y have equal extents, or one has extent 1 and is
+        broadcast.
 
-    Returns:
+    Returns
+    -------
+    DistTensor
         A tensor in x's layout if it has x's shape; otherwise in that layout, with balanced blocks in place of given
         sizes. Integers give double precision, as in all transforms.
 
-    Raises:
-        LayoutError: order, extents, communicator or mode do not fit, or `fftn` does not take x's layout.
+    Raises
+    ------
+    LayoutError
+        Order, extents, communicator or mode do not fit, or `fftn` does not take x's layout.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0], "block[(0)]")
     >>> for mode in ("full", "same", "valid", "wrap"):
@@ -267,6 +315,8 @@ def correlate(
     Index k of the "full" result is lag k - (m - 1), where m is y's extent: the sum over j of x[j + lag] conj(y[j]).
     Index k of "wrap" is lag k, with x[(j + k) % n]. Arguments and errors are those of `convolve`.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([0.0, 0.0, 1.0, 2.0], "block[(0)]")
     >>> rote.fft.correlate(x, [1.0, 2.0], "wrap").to_global().argmax()  # where in x the pattern is

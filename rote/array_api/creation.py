@@ -53,17 +53,33 @@ def asarray(
 ) -> DistTensor:
     """A tensor from a tensor, or from an array, number or nested list that every rank has whole.
 
-    Args:
-        obj: a tensor, array or list; a tensor is returned itself, unless dtype or layout change or `copy` is true.
-            Tensors of order 0 in a list count as numbers.
-        dtype: the dtype of the result; that of `obj` if None.
-        device: "cpu" or None.
-        copy: False refuses anything that needs a copy: all but a tensor that stays as it is.
+    Parameters
+    ----------
+    obj : DistTensor | array_like
+        A tensor, array or list; a tensor is returned itself, unless dtype or layout change or `copy` is true. Tensors
+        of order 0 in a list count as numbers.
+    dtype : DTypeLike, optional
+        The dtype of the result; that of `obj` if None.
+    copy : bool, optional
+        False refuses anything that needs a copy: all but a tensor that stays as it is.
+    device : str, optional
+        "cpu" or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
-    Raises:
-        ValueError: `copy` is False, and a copy is needed.
-        LayoutError: the layout does not fit, or the device is not "cpu".
+    Raises
+    ------
+    ValueError
+        `copy` is False, and a copy is needed.
+    LayoutError
+        The layout does not fit, or the device is not "cpu".
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.asarray([1, 2, 3]).to_global()
     array([1, 2, 3])
@@ -91,6 +107,23 @@ def asarray(
 def zeros(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor of zeros.
 
+    Parameters
+    ----------
+    shape : Iterable[int] | int
+        The shape of the tensor.
+    dtype : DTypeLike, optional
+        The dtype; float64 if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.zeros((2, 3), layout="block[(),(0)]").to_global().sum()
     np.float64(0.0)
@@ -102,6 +135,23 @@ def zeros(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[W
 def ones(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor of ones.
 
+    Parameters
+    ----------
+    shape : Iterable[int] | int
+        The shape of the tensor.
+    dtype : DTypeLike, optional
+        The dtype; float64 if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.ones(3).to_global()
     array([1., 1., 1.])
@@ -113,6 +163,23 @@ def ones(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Wh
 def empty(shape: Shape, *, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor with uninitialized elements.
 
+    Parameters
+    ----------
+    shape : Iterable[int] | int
+        The shape of the tensor.
+    dtype : DTypeLike, optional
+        The dtype; float64 if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.empty((2, 3), dtype=xp.int8).shape
     (2, 3)
@@ -128,9 +195,30 @@ def full(
 ) -> DistTensor:
     """A tensor of one value; its dtype is that of the value if none is given.
 
-    Raises:
-        LayoutError: there are several values.
+    Parameters
+    ----------
+    shape : Iterable[int] | int
+        The shape of the tensor.
+    fill_value : complex
+        The value.
+    dtype : DTypeLike, optional
+        The dtype; that of the value if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+    Raises
+    ------
+    LayoutError
+        There are several values.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.full(2, True).to_global()
     array([ True,  True])
@@ -153,10 +241,34 @@ def arange(
 ) -> DistTensor:
     """Evenly spaced numbers in [start, stop), or in [0, start) if no stop is given, as in `numpy.arange`.
 
-    Raises:
-        ValueError: the step is 0, or the numbers have no end.
-        OverflowError: the first or the second number does not fit into an integer dtype.
+    Parameters
+    ----------
+    start : float
+        The first number; if there is no `stop`, the end, and 0 is first.
+    stop : float, optional
+        The end, which is not among them.
+    step : float, default 1
+        The distance of neighbours.
+    dtype : DTypeLike, optional
+        The dtype; if None, it follows from the numbers.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+    Raises
+    ------
+    ValueError
+        The step is 0, or the numbers have no end.
+    OverflowError
+        The first or the second number does not fit into an integer dtype.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.arange(1, 2, 0.25).to_global()
     array([1.  , 1.25, 1.5 , 1.75])
@@ -201,6 +313,27 @@ def linspace(
 ) -> DistTensor:
     """Evenly spaced numbers from start to stop, which `endpoint` includes or excludes, as in `numpy.linspace`.
 
+    Parameters
+    ----------
+    start, stop : complex
+        The first number, and the end.
+    num : int
+        How many numbers there are.
+    dtype : DTypeLike, optional
+        The dtype; if None, it follows from the numbers.
+    endpoint : bool, default True
+        Whether `stop` is the last of them.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linspace(0, 1, 3).to_global()
     array([0. , 0.5, 1. ])
@@ -229,6 +362,27 @@ def eye(
 ) -> DistTensor:
     """A matrix of ones on the k-th diagonal, counted to the right from the main one, and zeros elsewhere.
 
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_cols : int, optional
+        The number of columns; that of rows if None.
+    k : int, default 0
+        The diagonal: 0 is the main one, 1 the one above it.
+    dtype : DTypeLike, optional
+        The dtype; float64 if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.eye(2, 3, k=1).to_global().tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -242,9 +396,28 @@ def eye(
 def from_dlpack(x: Any, /, *, copy: bool | None = None, **where: Unpack[Where]) -> DistTensor:
     """A tensor from an array of any library that every rank has whole; a tensor is returned as it is.
 
-    Raises:
-        TypeError: `x` has no `__dlpack__`, as numbers and lists have none.
+    Parameters
+    ----------
+    x : DistTensor | array_like
+        An array with `__dlpack__`, the same on all ranks.
+    copy : bool, optional
+        Whether to copy; if None, only where it must.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+    Raises
+    ------
+    TypeError
+        `x` has no `__dlpack__`, as numbers and lists have none.
+
+    Examples
+    --------
     >>> import numpy as np, rote.array_api as xp
     >>> xp.from_dlpack(np.arange(3)).to_global()
     array([0, 1, 2])

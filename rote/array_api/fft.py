@@ -57,9 +57,23 @@ def _shift(name: str, x: DistTensor, /, *, axes: int | Sequence[int] | None = No
 
 _DOC = """The `numpy.fft.{name}` of a tensor, with NumPy's arguments and lengths; layouts and moves as in `rote.fft`.
 
-Raises:
-    LayoutError: the tensor has no such axis, or cannot be transformed in its layout; the text says what to write.
+Parameters
+----------
+x : DistTensor
+    The tensor; the other parameters are NumPy's.
 
+Returns
+-------
+DistTensor
+    The transform, in the layout that `rote.fft` gives it.
+
+Raises
+------
+LayoutError
+    The tensor has no such axis, or cannot be transformed in its layout; the text says what to write.
+
+Examples
+--------
 >>> import numpy as np, rote.array_api as xp
 >>> values = np.asarray([1.0, 2.0, 4.0])
 >>> bool(np.allclose(xp.fft.{name}(xp.asarray(values)).to_global(), np.fft.{name}(values)))
@@ -90,9 +104,30 @@ ifftshift: Final = _transform("ifftshift", _shift)
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """The frequencies of `fft` along an axis of n points at distance d, as a tensor.
 
-    Raises:
-        LayoutError: there are no points, or their distance is 0.
+    Parameters
+    ----------
+    n : int
+        The number of points.
+    d : float, default 1.0
+        Their distance.
+    dtype : DTypeLike, optional
+        The dtype; float64 if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+    Raises
+    ------
+    LayoutError
+        There are no points, or their distance is 0.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.fft.fftfreq(4, d=0.5).to_global()
     array([ 0. ,  0.5, -1. , -0.5])
@@ -104,9 +139,30 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, **
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: npt.DTypeLike | None = None, **where: Unpack[Where]) -> DistTensor:
     """The frequencies of `rfft` along an axis of n points at distance d, as a tensor.
 
-    Raises:
-        LayoutError: there are no points, or their distance is 0.
+    Parameters
+    ----------
+    n : int
+        The number of points.
+    d : float, default 1.0
+        Their distance.
+    dtype : DTypeLike, optional
+        The dtype; float64 if None.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; if None, that of `rote.config`, by default blocks of mode 0.
+    grid : Grid | Sequence[int] | int, optional
+        A grid of as many ranks; if None, the most balanced one that the layout allows.
+    comm : object, optional
+        An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
 
+    Raises
+    ------
+    LayoutError
+        There are no points, or their distance is 0.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.fft.rfftfreq(4).to_global()
     array([0.  , 0.25, 0.5 ])

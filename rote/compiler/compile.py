@@ -38,29 +38,48 @@ def compile(
 ) -> Plan:
     """Return a cheapest plan from one distribution to another, verified.
 
-    Args:
-        source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
-        dtype: the dtype of the elements, which gives their size in bytes.
-        shape: with a transition, the tensor's extents.
-        grid: with a transition, the grid of ranks, or their number.
-        machine: the times from which the cost is computed.
-        max_bytes: the most bytes that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
-        wire: "f4" rounds elements of double precision (f8, c16) to single while they travel, which halves the bytes of
-            messages; elements that stay on a rank keep all their bits (see `DistTensor.redistribute`).
+    Parameters
+    ----------
+    source : Distribution | Transition | str
+        The first distribution; or a transition `"A -> B"`, with `shape` and `grid`.
+    target : Distribution, optional
+        The second distribution; None after a transition.
+    dtype : DTypeLike, default 'f8'
+        The dtype of the elements, which gives their size in bytes.
+    shape : Iterable[int] | int, optional
+        With a transition, the tensor's extents.
+    grid : Grid | Iterable[int] | int, optional
+        With a transition, the grid of ranks, or their number.
+    machine : Machine | str, optional
+        The times from which the cost is computed.
+    max_bytes : int, optional
+        The most bytes that any rank may hold at once: input, output and buffers (`plan.cost.peak_bytes`).
+    wire : str, optional
+        "f4" rounds elements of double precision (f8, c16) to single while they travel, which halves the bytes of
+        messages; elements that stay on a rank keep all their bits (see `DistTensor.redistribute`).
 
-    Returns:
+    Returns
+    -------
+    Plan
         The plan, which is the same on every rank.
 
-    Raises:
-        PlanError: the distributions are of different tensors or numbers of ranks; every plan needs more than
-            `max_bytes` (the text says how much the smallest needs); or `wire` is another value, or the dtype is not of
-            double precision.
-        LayoutError: the shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
-        NotationError: the text is not a transition.
+    Raises
+    ------
+    PlanError
+        The distributions are of different tensors or numbers of ranks; every plan needs more than `max_bytes` (the text
+        says how much the smallest needs); or `wire` is another value, or the dtype is not of double precision.
+    LayoutError
+        The shape, the grid or `max_bytes` is not made of integers, or the layouts do not fit.
+    NotationError
+        The text is not a transition.
 
+    Notes
+    -----
     Source: the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), extended to several modes at once
     and to all kinds; the statements before and after of Popovici et al. (2019, section 3.1.3).
 
+    Examples
+    --------
     >>> import rote
     >>> rote.compile("[(0),(1)] -> [(),(0,1)]", shape=(4, 6), grid=(2, 2)).steps[0].kind
     'alltoall'
@@ -94,6 +113,23 @@ def tradeoff(
     If their `optimality` is "optimal", these are all such plans; if it is "best found", the search had to stop.
     Arguments and errors are those of `compile`.
 
+    Parameters
+    ----------
+    source : Distribution | Transition | str
+        As for `compile`.
+    target : Distribution, optional
+        As for `compile`.
+    dtype : DTypeLike, default 'f8'
+        As for `compile`.
+    shape : Iterable[int] | int, optional
+        As for `compile`.
+    grid : Grid | Iterable[int] | int, optional
+        As for `compile`.
+    machine : Machine | str, optional
+        As for `compile`.
+
+    Examples
+    --------
     >>> import rote
     >>> plans = rote.tradeoff("[(0)]+(1) -> [()]", shape=4096, grid=(2, 2))
     >>> [[step.kind for step in plan.steps] for plan in plans]
@@ -208,17 +244,28 @@ def expect(
 ) -> None:
     """Assert that a plan is as a test expects. Arguments that are left out are not checked.
 
-    Args:
-        plan: the plan, or a contraction.
-        steps: the kinds of its steps, in order, those of all moves of a contraction; () if there is nothing to move.
-        max_bytes, max_messages: the most that any one rank may receive.
-        max_peak_bytes: the most that any one rank may hold at once.
+    Parameters
+    ----------
+    plan : Planned
+        The plan, or a contraction.
+    steps : Sequence[str], optional
+        The kinds of its steps, in order, those of all moves of a contraction; () if there is nothing to move.
+    max_bytes, max_messages : int, optional
+        The most that any one rank may receive.
+    max_peak_bytes : int, optional
+        The most that any one rank may hold at once.
 
-    Raises:
-        AssertionError: the plan differs; the text says how, and explains the plan.
-        PlanError: `steps` names a kind that does not exist.
-        TypeError: `plan` is neither a plan nor a contraction.
+    Raises
+    ------
+    AssertionError
+        The plan differs; the text says how, and explains the plan.
+    PlanError
+        `steps` names a kind that does not exist.
+    TypeError
+        `plan` is neither a plan nor a contraction.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2)
     >>> rote.expect(plan, steps=("alltoall",), max_bytes=plan.lower_bound)

@@ -42,13 +42,19 @@ _OF_BLOCKS = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter")
 class Cost:
     """The costs of a plan.
 
-    Attributes:
-        seconds: the model's time (see `Machine`).
-        bytes, messages: the most that any one rank receives.
-        peak_bytes: the most that any one rank holds at once: input, output and every buffer. For elements that are
-            rounded to travel, the buffers need only half of the bytes that are counted. Reductions of floats by MPI
-            ranks of one node need up to 1 MiB more, in which they meet in rank order.
+    Attributes
+    ----------
+    seconds : float
+        The model's time (see `Machine`).
+    bytes, messages : int
+        The most that any one rank receives.
+    peak_bytes : int
+        The most that any one rank holds at once: input, output and every buffer. For elements that are rounded to
+        travel, the buffers need only half of the bytes that are counted. Reductions of floats by MPI ranks of one node
+        need up to 1 MiB more, in which they meet in rank order.
 
+    Examples
+    --------
     >>> import rote
     >>> cost = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).cost
     >>> cost.bytes, cost.messages, cost.peak_bytes

@@ -202,11 +202,17 @@ class Table:
 class Digits:
     """A plan as operations on digits, which are the same on every rank. `Plan.digits` makes it.
 
-    Attributes:
-        shape: the tensor's own shape.
-        plan: the plan that is carried out, which is for the padded tensor if there is padding.
-        steps: for each step of this plan, its operations, or a table.
+    Attributes
+    ----------
+    shape : tuple[int, ...]
+        The tensor's own shape.
+    plan : Plan
+        The plan that is carried out, which is for the padded tensor if there is padding.
+    steps : tuple[StepDigits | Table, ...]
+        For each step of this plan, its operations, or a table.
 
+    Examples
+    --------
     >>> import rote
     >>> digits = rote.compile("block[(0)] -> [()]", shape=7, grid=4).digits()
     >>> digits.padding, [operation.kind for operation in digits.steps[0].operations]

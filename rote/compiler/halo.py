@@ -60,15 +60,24 @@ class _Mode:
 class HaloPlan:
     """The exchange that gives each rank its block with ghost cells around it; `x.halo_plan(width)` makes one.
 
-    Attributes:
-        source: the distribution of the tensor; every block is a box.
-        widths: per mode, the number of ghost cells below and above the block.
-        periodic: per mode, whether ghosts beyond one end come from the other end; else they are filled.
-        dtype: the dtype of the elements.
+    Attributes
+    ----------
+    source : Distribution
+        The distribution of the tensor; every block is a box.
+    widths : tuple[tuple[int, int], ...]
+        Per mode, the number of ghost cells below and above the block.
+    periodic : tuple[bool, ...]
+        Per mode, whether ghosts beyond one end come from the other end; else they are filled.
+    dtype : dtype
+        The dtype of the elements.
 
-    Raises:
-        LayoutError: a block is not a box of contiguous indices.
+    Raises
+    ------
+    LayoutError
+        A block is not a box of contiguous indices.
 
+    Examples
+    --------
     >>> import rote
     >>> def program(comm):
     ...     return rote.DistTensor.zeros((8, 4), "block[(0),()]", comm).halo_plan((1, 0))
@@ -144,8 +153,10 @@ class HaloPlan:
 
         If `rank` is None, prove it for all ranks, and recount the figures of `cost` and `accumulate_cost`.
 
-        Raises:
-            PlanError: the proof fails; the text says where.
+        Raises
+        ------
+        PlanError
+            The proof fails; the text says where.
         """
         item, claimed = self.dtype.itemsize, None
         if rank is None:

@@ -40,14 +40,22 @@ class Relabelling:
 
     All ranks are given by their present numbers, those of the source; only `ranks` is indexed by the new ones.
 
-    Attributes:
-        source, target: the two ends.
-        dtype: the dtype of the elements.
-        ranks: `ranks[r]` is the rank that plays the target's rank r.
-        bytes: the bytes that travel between different ranks, summed over all of them, if each element that a rank
-            lacks comes to it once. (`plan.cost.bytes`, in contrast, is the most that any one rank receives.)
-        bytes_before: the bytes that would travel if all ranks kept their numbers.
+    Attributes
+    ----------
+    source, target : Distribution
+        The two ends.
+    dtype : dtype
+        The dtype of the elements.
+    ranks : tuple[int, ...]
+        `ranks[r]` is the rank that plays the target's rank r.
+    bytes : int
+        The bytes that travel between different ranks, summed over all of them, if each element that a rank lacks comes
+        to it once. (`plan.cost.bytes`, in contrast, is the most that any one rank receives.)
+    bytes_before : int
+        The bytes that would travel if all ranks kept their numbers.
 
+    Examples
+    --------
     To use it, number the ranks anew, send what `sends` tells and store it where `receives` tells. (Here all hear all;
     large mail goes by `alltoallv`.)
 
@@ -83,8 +91,10 @@ class Relabelling:
 
         This communicator is `comm.split(0, relabelling.key(comm.rank))`, or mpi4py's `comm.Split(0, …)`.
 
-        Raises:
-            LayoutError: the grid has no such rank.
+        Raises
+        ------
+        LayoutError
+            The grid has no such rank.
         """
         self.source.grid.coordinates(rank)
         return self.ranks.index(rank)
@@ -95,8 +105,10 @@ class Relabelling:
         `index` is an open mesh of positions in the block. If the source is replicated, each rank is served by the
         replica at its own coordinates, which is the rank itself for all elements that it holds.
 
-        Raises:
-            LayoutError: the grid has no such rank.
+        Raises
+        ------
+        LayoutError
+            The grid has no such rank.
         """
         source, target = self.source, self.target
         me = source.grid.coordinates(rank)
@@ -115,8 +127,10 @@ class Relabelling:
 
         They have the shape of `block[index]`, as in `sends`.
 
-        Raises:
-            LayoutError: the grid has no such rank.
+        Raises
+        ------
+        LayoutError
+            The grid has no such rank.
         """
         source = self.source
         me = source.grid.coordinates(rank)
@@ -153,19 +167,32 @@ def relabel(
     are equally good, as many ranks as possible keep their numbers. All ranks find the same numbering. On P ranks this
     takes memory for P² numbers and time for up to P³ operations, so it is for a few thousand ranks at most.
 
-    Args:
-        source, target: two distributions; or `source` alone, a transition `"A -> B"`, with `shape` and `grid`.
-        dtype: the dtype of the elements, which gives their size in bytes.
-        shape: with a transition, the tensor's extents.
-        grid: with a transition, the grid of ranks, or their number.
+    Parameters
+    ----------
+    source : Distribution | Transition | str
+        The first distribution; or a transition `"A -> B"`, with `shape` and `grid`.
+    target : Distribution, optional
+        The second distribution; None after a transition.
+    dtype : DTypeLike, default 'f8'
+        The dtype of the elements, which gives their size in bytes.
+    shape : Iterable[int] | int, optional
+        With a transition, the tensor's extents.
+    grid : Grid | Iterable[int] | int, optional
+        With a transition, the grid of ranks, or their number.
 
-    Raises:
-        PlanError: the distributions are of different tensors or numbers of ranks; one of them is partial; blocks are
-            too large to be compared exactly (more than some 2**53 / 4P elements in common); or scipy is missing.
+    Raises
+    ------
+    PlanError
+        The distributions are of different tensors or numbers of ranks; one of them is partial; blocks are too large to
+        be compared exactly (more than some 2**53 / 4P elements in common); or scipy is missing.
 
+    Notes
+    -----
     Source: Kabić, Pintarelli, Kozhevnikov, VandeVondele, "COSTA: Communication-Optimal Shuffle and Transpose Algorithm
     with Process Relabeling", ISC 2021 (arXiv 2106.06601), for the assignment problem; their program exchanges pairs.
 
+    Examples
+    --------
     >>> import rote
     >>> print(rote.relabel("block[(0,1)] -> block[(1,0)]", shape=8, grid=(2, 4)))
     block[(0,1)] -> block[(1,0)] of (8,) float64 on grid 2x4: 0 B travel, not 48 B

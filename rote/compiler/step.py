@@ -55,20 +55,29 @@ KINDS: tuple[StepKind, ...] = (*LOCAL, *get_args(Collective))
 class Step:
     """One step of a plan: one movement from a distribution to another.
 
-    Attributes:
-        kind: "slice", "zero_fill" or "relayout" (local), or MPI's name of a collective: "allgather", "alltoall",
-            "permute", "reduce_scatter", "allreduce", "reduce", "broadcast", "scatter", "gather"; "exchange" is the
-            general all-to-all.
-        before, after: the distributions on both sides.
-        grid_modes: the grid modes over which ranks communicate, or which change in a local step. Ranks that differ
-            along other grid modes do not communicate. If the grid changes, these are all modes of the old grid.
-        wire: the dtype that elements are rounded to while they travel (`rote.compiler.step`); None if they are not.
+    Attributes
+    ----------
+    kind : str
+        "slice", "zero_fill" or "relayout" (local), or MPI's name of a collective: "allgather", "alltoall", "permute",
+        "reduce_scatter", "allreduce", "reduce", "broadcast", "scatter", "gather"; "exchange" is the general all-to-all.
+    before, after : Distribution
+        The distributions on both sides.
+    grid_modes : tuple[int, ...]
+        The grid modes over which ranks communicate, or which change in a local step. Ranks that differ along other grid
+        modes do not communicate. If the grid changes, these are all modes of the old grid.
+    wire : dtype | None
+        The dtype that elements are rounded to while they travel (`rote.compiler.step`); None if they are not.
 
-    Raises:
-        PlanError: there is no such kind, the two sides are of different tensors or numbers of ranks, or the grid modes
-            are not ascending ones of the grid before.
-        TypeError: the grid modes are not integers.
+    Raises
+    ------
+    PlanError
+        There is no such kind, the two sides are of different tensors or numbers of ranks, or the grid modes are not
+        ascending ones of the grid before.
+    TypeError
+        The grid modes are not integers.
 
+    Examples
+    --------
     >>> import rote
     >>> step = rote.compile("block[(0),(1)] -> block[(0),()]", shape=(6, 4), grid=(2, 2)).steps[0]
     >>> step.kind, step.grid_modes, str(step.after.layout)
@@ -117,6 +126,8 @@ class Step:
     def sent(self, item: int) -> int:
         """The bytes in a message of an element that has `item` bytes.
 
+        Examples
+        --------
         >>> import rote
         >>> step = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, wire="f4").steps[0]
         >>> step.sent(8)
@@ -127,6 +138,8 @@ class Step:
     def of_field(self, components: tuple[int, ...]) -> Step:
         """This step for all components of a field at once, which are whole modes in front.
 
+        Examples
+        --------
         >>> import rote
         >>> step = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).steps[0]
         >>> print(step.of_field((3,)))

@@ -144,10 +144,34 @@ def full_like(
 ) -> Any:
     """A tensor filled with one value, in the layout of `x` or in `layout`; blocks are in C order for any `order`.
 
-    Raises:
-        LayoutError: another shape, another device, or more than one value is asked for.
-        TypeError: the value has a mask.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor whose shape and layout are taken.
+    fill_value : scalar
+        The value.
+    dtype : DTypeLike, optional
+        The dtype; that of `x` if None.
+    order : str, default 'K'
+        Ignored; blocks are in C order.
+    subok : bool, default True
+        Ignored.
+    shape : tuple[int, ...], optional
+        None, or the shape of `x`.
+    device : str, optional
+        "cpu", the only device, or None.
+    layout : Layout | str, optional
+        A layout; that of `x` if None.
 
+    Raises
+    ------
+    LayoutError
+        Another shape, another device, or more than one value is asked for.
+    TypeError
+        The value has a mask.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.full_like(xp.ones(3), 7).to_global()
     array([7., 7., 7.])
@@ -170,8 +194,10 @@ def full_like(
     return x._on(filled(dist, x.comm.rank, fill_value, element), dist)
 
 
-_DOC = """A tensor of {values}, in the layout of another; other arguments as for `full_like`.
+_DOC = """A tensor of {values}, in the layout of another; arguments and errors as for `full_like`.
 
+Examples
+--------
 >>> import rote.array_api as xp
 >>> xp.{name}(xp.full(2, 7.0)).to_global()
 array([{value}., {value}.])
@@ -219,9 +245,24 @@ def astype(x: T, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | No
     An array of NumPy stays one, for xarray converts conditions on coordinates by this function of the data's namespace:
     all other functions of tensors refuse a call that has none.
 
-    Raises:
-        PlanError: Rote does not move elements of this dtype.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    dtype : DTypeLike
+        The new dtype.
+    copy : bool, default True
+        Whether a tensor of that dtype is copied, too.
+    device : str, optional
+        "cpu", the only device, or None.
 
+    Raises
+    ------
+    PlanError
+        Rote does not move elements of this dtype.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.astype(xp.asarray([1.7, 2.2]), xp.int32).to_global()
     array([1, 2], dtype=int32)
@@ -241,9 +282,20 @@ def astype(x: T, dtype: npt.DTypeLike, /, *, copy: bool = True, device: str | No
 def tril(x: Distributed, /, k: int = 0) -> Any:
     """The matrices with zeros above the k-th diagonal.
 
-    Raises:
-        LayoutError: the tensor is of order 1 or less.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    k : int, default 0
+        The diagonal: 0 is the main one, 1 the one above it.
 
+    Raises
+    ------
+    LayoutError
+        The tensor is of order 1 or less.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.tril(xp.ones((2, 2))).to_global()
     array([[1., 0.],
@@ -257,9 +309,20 @@ def tril(x: Distributed, /, k: int = 0) -> Any:
 def triu(x: Distributed, /, k: int = 0) -> Any:
     """The matrices with zeros below the k-th diagonal.
 
-    Raises:
-        LayoutError: the tensor is of order 1 or less.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    k : int, default 0
+        The diagonal: 0 is the main one, 1 the one above it.
 
+    Raises
+    ------
+    LayoutError
+        The tensor is of order 1 or less.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.triu(xp.ones((2, 2))).to_global()
     array([[1., 1.],
@@ -282,13 +345,20 @@ def _triangle(name: str, x: Distributed, k: int, stays: np.ufunc) -> Any:
 def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list[Any]:
     """One tensor per vector, each constant along all modes but its own.
 
-    Args:
-        arrays: vectors.
-        indexing: "ij" for modes in the order of the vectors, "xy" for the first two exchanged.
+    Parameters
+    ----------
+    *arrays : Distributed
+        vectors.
+    indexing : {'xy', 'ij'}, default 'xy'
+        "ij" for modes in the order of the vectors, "xy" for the first two exchanged.
 
-    Raises:
-        LayoutError: an argument is not a vector, or `indexing` is neither of these.
+    Raises
+    ------
+    LayoutError
+        An argument is not a vector, or `indexing` is neither of these.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> [x.to_global().tolist() for x in xp.meshgrid(xp.asarray([1, 2]), xp.asarray([3, 4]))]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]

@@ -115,8 +115,13 @@ class Distributed:
     def slices(self) -> tuple[slice, ...]:
         """Per mode, the slice of the whole tensor that this rank's block holds: `whole[x.slices()]` equals `x.local`.
 
-        Raises: LayoutError if the block is not a slice: with a view, with contributions, or with several tiles.
+        Raises
+        ------
+        LayoutError
+            The block is not a slice: with a view, with contributions, or with several tiles.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros((4, 6), "block[(0),()]").slices()
         (slice(0, 4, None), slice(0, 6, None))
@@ -126,6 +131,8 @@ class Distributed:
     def copy(self, order: str = "K") -> Self:
         """A tensor of the same values with a block of its own; any order in memory is accepted, and ignored.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> x = DistTensor.zeros(3, "block[(0)]")
         >>> y = x.copy()

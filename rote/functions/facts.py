@@ -51,6 +51,13 @@ def _dtype(value: Any) -> Any:
 def finfo(type: npt.DTypeLike | Distributed, /) -> FloatInfo:
     """The limits of a floating-point dtype, or of the parts of a complex one.
 
+    Parameters
+    ----------
+    type : DTypeLike | DistTensor
+        A dtype, or a tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.finfo("f4").bits, xp.finfo("c16").eps
     (32, 2.220446049250313e-16)
@@ -64,6 +71,13 @@ def finfo(type: npt.DTypeLike | Distributed, /) -> FloatInfo:
 def iinfo(type: npt.DTypeLike | Distributed, /) -> IntegerInfo:
     """The limits of an integer dtype.
 
+    Parameters
+    ----------
+    type : DTypeLike | DistTensor
+        A dtype, or a tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.iinfo("i1").min
     -128
@@ -76,6 +90,8 @@ def iinfo(type: npt.DTypeLike | Distributed, /) -> IntegerInfo:
 def isdtype(dtype: npt.DTypeLike, kind: Any) -> bool:
     """Whether a dtype is of a kind, such as "real floating", or is a given dtype; of any of several in a tuple.
 
+    Examples
+    --------
     >>> import numpy as np, rote.array_api as xp
     >>> xp.isdtype("f4", ("integral", "real floating")), xp.isdtype(np.dtype(bool), "numeric")
     (True, False)
@@ -92,6 +108,13 @@ _KINDS = ("bool", "signed integer", "unsigned integer", "integral", "real floati
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The dtype to which tensors, dtypes and Python's numbers are promoted together.
 
+    Parameters
+    ----------
+    *arrays_and_dtypes : DistTensor | DTypeLike
+        Tensors, dtypes and numbers.
+
+    Examples
+    --------
     >>> import numpy as np, rote.array_api as xp
     >>> xp.result_type(np.dtype("f4"), 1)
     dtype('float32')
@@ -103,6 +126,17 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
     """Whether a dtype, or the dtype of a tensor, can be cast to another.
 
+    Parameters
+    ----------
+    from_ : DTypeLike | DistTensor
+        A dtype, or a tensor.
+    to : DTypeLike
+        A dtype.
+    casting : str, default 'safe'
+        The rule, as for `numpy.can_cast`.
+
+    Examples
+    --------
     >>> import numpy as np, rote.array_api as xp
     >>> xp.can_cast(np.dtype("f4"), np.dtype("f8"))
     True

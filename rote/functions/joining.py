@@ -39,15 +39,28 @@ def concat(arrays: Parts, /, axis: int | None = 0, *, dtype: Any = None, casting
 
     The result has the first tensor's layout, with blocks balanced anew along that mode.
 
-    Args:
-        arrays: at least one tensor; all shapes are equal except along that mode.
-        axis: None joins their elements in row-major order.
-        dtype: the dtype of the result; None promotes the operands' dtypes.
+    Parameters
+    ----------
+    arrays : Sequence[Any]
+        At least one tensor; all shapes are equal except along that mode.
+    axis : int | None, default 0
+        None joins their elements in row-major order.
+    dtype : DTypeLike, optional
+        The dtype of the result; None promotes the operands' dtypes.
+    casting : str, default 'same_kind'
+        Which casts to that dtype are allowed, as for `numpy.concatenate`.
 
-    Raises:
-        ValueError: the shapes do not fit each other. LayoutError: the tensors have several communicators.
-        TypeError: an operand is not a tensor of numbers.
+    Raises
+    ------
+    ValueError
+        The shapes do not fit each other.
+    LayoutError
+        The tensors have several communicators.
+    TypeError
+        An operand is not a tensor of numbers.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([1, 2], "block[(0)]")
     >>> xp.concat([x, [3.5]]).to_global()
@@ -91,11 +104,28 @@ def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = 
 def stack(arrays: Parts, /, axis: int = 0, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Tensors of one shape stacked along a new mode, which is whole; the other modes have the first tensor's layout.
 
-    Raises:
-        TypeError: an operand is not a tensor of numbers.
-        ValueError: there is no tensor, or shapes differ.
-        LayoutError: the tensors have several communicators.
+    Parameters
+    ----------
+    arrays : Sequence[Any]
+        The tensors, and arrays that are the same on all ranks.
+    axis : int, default 0
+        The place of the new mode.
+    dtype : DTypeLike, optional
+        The dtype of the result; if None, operands are promoted.
+    casting : str, default 'same_kind'
+        Which casts to that dtype are allowed, as for `numpy.stack`.
 
+    Raises
+    ------
+    TypeError
+        An operand is not a tensor of numbers.
+    ValueError
+        There is no tensor, or shapes differ.
+    LayoutError
+        The tensors have several communicators.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])]).to_global()
     array([[1, 2],

@@ -62,13 +62,21 @@ _PLAIN = frozenset((int, str, bool, type(None), bytes, Layout, Grid))  # argumen
 class DataMove(NamedTuple):
     """One move of data.
 
-    Attributes:
-        cause: the function that moved the data.
-        plan: the way in words: the steps of a compiled plan, or an indexed move.
-        nbytes: the most bytes that any one rank receives.
-        implicit: whether no call of a move asked for it.
-        where: the file and line of the program.
+    Attributes
+    ----------
+    cause : str
+        The function that moved the data.
+    plan : str
+        The way in words: the steps of a compiled plan, or an indexed move.
+    nbytes : int
+        The most bytes that any one rank receives.
+    implicit : bool
+        Whether no call of a move asked for it.
+    where : str
+        The file and line of the program.
 
+    Examples
+    --------
     >>> import rote
     >>> def program(comm):
     ...     with rote.trace() as moves:
@@ -136,27 +144,38 @@ def config(
 
     Call it with equal arguments on all ranks. Ranks that `rote.run` starts inherit the settings of their parent thread.
 
-    Args:
-        implicit: of moves that bring an operand to another layout: "warn", the default, warns of the first on each line
-            of the program, with plan and bytes; "error" refuses each; "allow" is silent. What a function sends to
-            combine or shift its own result is not implicit.
-        gather: of 16 MiB or more that every rank comes to hold whole, or one rank for a solver: "warn", the default,
-            warns of the first implicit gather on each line of the program, and refuses any, `x.to_global()` too, whose
-            copies on the ranks of a node would take more than half of its memory; "error" refuses each; "allow" is
-            silent.
-        layout: a function from shape to layout, for new tensors that are given no layout. The default splits mode 0
-            over all ranks in blocks.
-        linalg: of a matrix that is split over ranks: "auto", the default, takes ScaLAPACK where all ranks have it,
-            otherwise Rote's own walks, and one rank for small matrices; "scalapack", "walk" and "gather", which is one
-            rank, take that one. Eigenvalues and singular values have no walk, and are computed on one rank instead.
+    Parameters
+    ----------
+    implicit : {'warn', 'error', 'allow'}, optional
+        Of moves that bring an operand to another layout: "warn", the default, warns of the first on each line of the
+        program, with plan and bytes; "error" refuses each; "allow" is silent. What a function sends to combine or shift
+        its own result is not implicit.
+    gather : {'warn', 'error', 'allow'}, optional
+        Of 16 MiB or more that every rank comes to hold whole, or one rank for a solver: "warn", the default, warns of
+        the first implicit gather on each line of the program, and refuses any, `x.to_global()` too, whose copies on the
+        ranks of a node would take more than half of its memory; "error" refuses each; "allow" is silent.
+    layout : Callable[[tuple[int, ...]], Layout | str], optional
+        A function from shape to layout, for new tensors that are given no layout. The default splits mode 0 over all
+        ranks in blocks.
+    linalg : {'auto', 'scalapack', 'walk', 'gather'}, optional
+        Of a matrix that is split over ranks: "auto", the default, takes ScaLAPACK where all ranks have it, otherwise
+        Rote's own walks, and one rank for small matrices; "scalapack", "walk" and "gather", which is one rank, take
+        that one. Eigenvalues and singular values have no walk, and are computed on one rank instead.
 
-    Returns:
+    Returns
+    -------
+    AbstractContextManager[object]
         A context manager that restores the earlier settings; without `with`, the new settings stay.
 
-    Raises:
-        ValueError: `implicit`, `gather` or `linalg` is none of these.
-        TypeError: `layout` is no function.
+    Raises
+    ------
+    ValueError
+        `implicit`, `gather` or `linalg` is none of these.
+    TypeError
+        `layout` is no function.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> with rote.config(implicit="error"):
     ...     print(rote.DistTensor.zeros(4, "block[(0)]") + 1)
@@ -184,9 +203,13 @@ def trace() -> Iterator[list[DataMove]]:
     These are the moves of functions, transforms, halos, keys, bound moves and gathers. The few bytes by which ranks
     agree on calls, sizes and truth values are not listed, nor what files move as they are read and written.
 
-    Returns:
+    Returns
+    -------
+    AbstractContextManager[list[DataMove]]
         A context manager that gives the list; moves inside its block are added to it.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(np.ones((4, 6)), "block[(0),()]", comm)

@@ -81,24 +81,38 @@ def einsum(
     As in NumPy, a tensor with its modes in another order, "ij->ji", is a view: what is written into it is in the
     operand. A diagonal, "ii->i", is read-only.
 
-    Args:
-        subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from
-            0 to 51.
-        operands: tensors, and arrays that are the same on all ranks.
-        out: a tensor of the result's shape and dtype to write into.
-        optimize: a path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
-            that NumPy takes let the plan choose.
-        layout: the layout of the result; if None, the splits that its letters have in the operands; "cheapest" for the
-            layout that costs least.
-        grid: the grid on which the ranks multiply, and `layout` is read; if None, that of the largest operand.
-        max_bytes: the most bytes that a rank may hold at any time, operands and result included.
-        plan: the contraction to run, for operands that are distributed as it says.
+    Parameters
+    ----------
+    subscripts : str
+        Such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from 0 to 51.
+    *operands : DistTensor | array_like
+        Tensors, and arrays that are the same on all ranks.
+    out : Distributed, optional
+        A tensor of the result's shape and dtype to write into.
+    optimize : bool | str | Sequence, default True
+        A path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values that NumPy
+        takes let the plan choose.
+    layout : Layout | str, optional
+        The layout of the result; if None, the splits that its letters have in the operands; "cheapest" for the layout
+        that costs least.
+    grid : Grid | Sequence[int] | int, optional
+        The grid on which the ranks multiply, and `layout` is read; if None, that of the largest operand.
+    max_bytes : int, optional
+        The most bytes that a rank may hold at any time, operands and result included.
+    plan : Contraction, optional
+        The contraction to run, for operands that are distributed as it says.
 
-    Raises:
-        NotationError: the subscripts are invalid.
-        LayoutError: subscripts, plan or path and operands do not fit each other; a move is refused by `rote.config`.
-        PlanError: every contraction needs more than `max_bytes`.
+    Raises
+    ------
+    NotationError
+        The subscripts are invalid.
+    LayoutError
+        Subscripts, plan or path and operands do not fit each other; a move is refused by `rote.config`.
+    PlanError
+        Every contraction needs more than `max_bytes`.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
     >>> rote.einsum("ij,ij->i", x, x).to_global()
@@ -170,15 +184,23 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = True) -> tuple[
 def matmul(x1: Any, x2: Any, /, out: Any = None, *, layout: Layout | str | None = None) -> Any:
     """The product of matrices, or of stacks of them: `x1 @ x2`. Collective.
 
-    Args:
-        x1, x2: of shapes (…, m, k) and (…, k, n), whose leading modes broadcast; of shape (k,), `x1` is a row and `x2`
-            a column, and the result has no mode for it.
-        out: a tensor of the result's shape and dtype to write into.
-        layout: the layout of the result.
+    Parameters
+    ----------
+    x1, x2 : DistTensor | array_like
+        Of shapes (…, m, k) and (…, k, n), whose leading modes broadcast; of shape (k,), `x1` is a row and `x2` a
+        column, and the result has no mode for it.
+    out : DistTensor, optional
+        A tensor of the result's shape and dtype to write into.
+    layout : Layout | str, optional
+        The layout of the result.
 
-    Raises:
-        LayoutError: the shapes do not fit each other.
+    Raises
+    ------
+    LayoutError
+        The shapes do not fit each other.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.from_global([[1.0, 2.0], [3.0, 4.0]], "block[(0),()]")
     >>> (x @ x).to_global()
@@ -257,16 +279,26 @@ def _with_vector(
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2, *, layout: Layout | str | None = None, exact: bool = False) -> Any:
     """The sum of products over modes of both tensors. Collective.
 
-    Args:
-        x1, x2: tensors, or one of them an array.
-        axes: the number of last modes of `x1` and first modes of `x2` to sum over; or two lists of modes.
-        layout: the layout of the result, whose modes are the others of `x1`, then those of `x2`.
-        exact: round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
+    Parameters
+    ----------
+    x1, x2 : DistTensor | array_like
+        Tensors, or one of them an array.
+    axes : int | tuple, default 2
+        The number of last modes of `x1` and first modes of `x2` to sum over; or two lists of modes.
+    layout : Layout | str, optional
+        The layout of the result, whose modes are the others of `x1`, then those of `x2`.
+    exact : bool, default False
+        Round each true sum of products once, so that it has the same bits in any layout, on any number of ranks.
 
-    Raises:
-        LayoutError: there are no such modes, or their extents differ.
-        TypeError: `exact` is given for numbers wider than 64 bits.
+    Raises
+    ------
+    LayoutError
+        There are no such modes, or their extents differ.
+    TypeError
+        `exact` is given for numbers wider than 64 bits.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([1e200, 1.0, 3.0], "block[(0)]")
     >>> weights = [1e200, 2.0, -1.0], [0.0, 0.1, 0.1]
@@ -301,16 +333,28 @@ def vecdot(
 ) -> Any:
     """The products of vectors along a mode, the first one conjugated; other modes broadcast. Collective.
 
-    Args:
-        x1, x2: tensors, or one of them an array.
-        axis: the mode along the vectors, of one extent in both.
-        out: a tensor of the result's shape and dtype to write into.
-        layout, exact: as for `tensordot`.
+    Parameters
+    ----------
+    x1, x2 : DistTensor | array_like
+        Tensors, or one of them an array.
+    axis : int, default -1
+        The mode along the vectors, of one extent in both.
+    out : DistTensor, optional
+        A tensor of the result's shape and dtype to write into.
+    layout : Layout | str, optional
+        As for `tensordot`.
+    exact : bool, default False
+        As for `tensordot`.
 
-    Raises:
-        LayoutError: the vectors differ in length, or there is no such mode.
-        TypeError: `exact` is given for numbers wider than 64 bits.
+    Raises
+    ------
+    LayoutError
+        The vectors differ in length, or there is no such mode.
+    TypeError
+        `exact` is given for numbers wider than 64 bits.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([1e16, 1.0, 1.0], "block[(0)]")
     >>> float(xp.vecdot(x, [1.0, 1.0, 0.5], exact=True))
@@ -332,6 +376,21 @@ def dot(a: Any, b: Any, out: Any = None, *, layout: Layout | str | None = None, 
 
     Other arguments and errors as for `vecdot`.
 
+    Parameters
+    ----------
+    a : DistTensor | array_like
+        The first operand.
+    b : DistTensor | array_like
+        The second operand; one of the two is a tensor.
+    out : DistTensor, optional
+        A tensor to write into.
+    layout : Layout | str, optional
+        The layout of the result.
+    exact : bool, default False
+        Whether sums are rounded once, so that the result has the same bits in any layout.
+
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> x = DistTensor.from_global([1e16, 1.0, -1e16], "block[(0)]")
     >>> float(x.dot([0.1, 0.1, 0.1], exact=True))
@@ -368,9 +427,20 @@ def vdot(a: Any, b: Any, /, *, exact: bool = False) -> Any:
 def outer(x1: Any, x2: Any, /, *, layout: Layout | str | None = None) -> Any:
     """The products of all elements of a vector with all of another, of shape (m, n). Collective.
 
-    Raises:
-        LayoutError: one of them is not a vector.
+    Parameters
+    ----------
+    x1, x2 : DistTensor | array_like
+        The vectors; one is a tensor.
+    layout : Layout | str, optional
+        The layout of the result.
 
+    Raises
+    ------
+    LayoutError
+        One of them is not a vector.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.outer(xp.asarray([1, 2]), xp.asarray([3, 4])).to_global()
     array([[3, 4],
@@ -401,9 +471,20 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None, layout: Layout | str | 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross products of vectors of 3 components along a mode, which is made whole. Collective.
 
-    Raises:
-        LayoutError: the mode does not have 3 elements in both.
+    Parameters
+    ----------
+    x1, x2 : DistTensor | array_like
+        Tensors or arrays whose shapes broadcast.
+    axis : int, default -1
+        The mode of the components.
 
+    Raises
+    ------
+    LayoutError
+        The mode does not have 3 elements in both.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0])).to_global()
     array([0, 0, 1])

@@ -85,16 +85,28 @@ def _median(
 def median(*args: Any, **options: Any) -> Any:
     """The median along some modes, or of all: the middle element, or the mean of the middle two. Collective.
 
-    Args:
-        axis: the modes, all of them if None.
-        out: a tensor for the result.
-        overwrite_input: has no effect; the tensor stays as it is.
-        keepdims: whether these modes stay, with extent 1.
+    Parameters
+    ----------
+    a : DistTensor
+        The tensor.
+    axis : int | tuple[int, ...], optional
+        The modes, all of them if None.
+    out : DistTensor, optional
+        A tensor for the result.
+    overwrite_input : bool, default False
+        Has no effect; the tensor stays as it is.
+    keepdims : bool, default False
+        Whether these modes stay, with extent 1.
 
-    Raises:
-        TypeError: the elements are complex.
-        AxisError, ValueError: there is no such mode, or one is named twice.
+    Raises
+    ------
+    TypeError
+        The elements are complex.
+    AxisError, ValueError
+        There is no such mode, or one is named twice.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global([[1.0, 9.0, 2.0], [4.0, 3.0, 8.0]], "block[(0),()]")
     >>> np.median(x, axis=1).to_global()
@@ -128,19 +140,37 @@ def quantile(*args: Any, **options: Any) -> Any:
     If ranks can hold whole lines, each calls `numpy.quantile`. Otherwise they find the elements that it needs by
     counting, in a few rounds of messages of some thousand numbers. With weights, elements are sorted over the ranks.
 
-    Args:
-        q: a number from 0 to 1, a fraction, or an array of them, whose modes are the first of the result.
-        axis, out, overwrite_input, keepdims: as for `median`.
-        method: a method of `numpy.quantile`.
-        weights: of the tensor's shape, or of the extents along `axis`; only with the method "inverted_cdf".
+    Parameters
+    ----------
+    q : array_like
+        A number from 0 to 1, a fraction, or an array of them, whose modes are the first of the result.
+    axis : int | tuple[int, ...], optional
+        As for `median`.
+    out : DistTensor, optional
+        As for `median`.
+    overwrite_input : bool, default False
+        As for `median`.
+    keepdims : bool, default False
+        As for `median`.
+    method : str, default 'linear'
+        A method of `numpy.quantile`.
+    weights : array_like, optional
+        Of the tensor's shape, or of the extents along `axis`; only with the method "inverted_cdf".
 
-    Returns:
+    Returns
+    -------
+    DistTensor
         A tensor with the modes of `q`, which are whole, before those that stay.
 
-    Raises:
-        TypeError: the elements are complex; or they are bool, and the method interpolates.
-        ValueError: a number is not from 0 to 1, there is no such method, or weights are negative or all zero.
+    Raises
+    ------
+    TypeError
+        The elements are complex; or they are bool, and the method interpolates.
+    ValueError
+        A number is not from 0 to 1, there is no such method, or weights are negative or all zero.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global([5.0, 1.0, 2.0, 4.0], "block[(0)]")
     >>> np.quantile(x, [0.5, 1]).to_global()
@@ -153,6 +183,8 @@ def quantile(*args: Any, **options: Any) -> Any:
 def percentile(*args: Any, **options: Any) -> Any:
     """The quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`.
 
+    Examples
+    --------
     >>> import numpy as np, rote.array_api as xp
     >>> xp.percentile(xp.asarray([1.0, 3.0, 2.0]), 75).to_global().tolist()
     2.5

@@ -43,9 +43,20 @@ Axes = int | Sequence[int]
 def permute_dims(x: T, /, axes: Sequence[int] | None = None) -> T:
     """The tensor with its modes in another order, by default reversed; the block is a view.
 
-    Raises:
-        ValueError: `axes` is not a permutation of the tensor's modes.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axes : Sequence[int], optional
+        The modes in their new order; reversed if None.
 
+    Raises
+    ------
+    ValueError
+        `axes` is not a permutation of the tensor's modes.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> print(xp.permute_dims(rote.DistTensor.zeros((4, 6), "block[(0),()]"), (1, 0)).layout)
     block[(),(0)]
@@ -71,9 +82,22 @@ transpose = follows("relabelled", name="transpose")(permute_dims)
 def swapaxes(a: T, axis1: int, axis2: int) -> T:
     """The tensor with two modes interchanged; the block is a view.
 
-    Raises:
-        AxisError: there is no such mode.
+    Parameters
+    ----------
+    a : DistTensor
+        The tensor.
+    axis1 : int
+        A mode.
+    axis2 : int
+        Another mode.
 
+    Raises
+    ------
+    AxisError
+        There is no such mode.
+
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").swapaxes(0, 2).shape
     (4, 3, 2)
@@ -89,9 +113,22 @@ def swapaxes(a: T, axis1: int, axis2: int) -> T:
 def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
     """The tensor with some modes moved to other places; the others keep their order.
 
-    Raises:
-        ValueError: there are not as many places as modes, or one occurs twice.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    source : int | Sequence[int]
+        The modes to move.
+    destination : int | Sequence[int]
+        Their places in the result.
 
+    Raises
+    ------
+    ValueError
+        There are not as many places as modes, or one occurs twice.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -110,6 +147,15 @@ def moveaxis(x: T, source: Axes, destination: Axes, /) -> T:
 def expand_dims(x: T, /, axis: Axes = 0) -> T:
     """The tensor with new modes of extent 1, which are whole, at some places of the result.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | Sequence[int], default 0
+        The places of the new modes in the result.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.expand_dims(xp.ones((2, 3)), axis=1).shape
     (2, 1, 3)
@@ -124,9 +170,20 @@ def expand_dims(x: T, /, axis: Axes = 0) -> T:
 def squeeze(x: T, /, axis: Axes | None = None) -> T:
     """The tensor without some modes of extent 1, by default all; if one was split, its index moves to all ranks.
 
-    Raises:
-        ValueError: a mode has another extent.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | Sequence[int], optional
+        The modes to leave out; all of extent 1 if None.
 
+    Raises
+    ------
+    ValueError
+        A mode has another extent.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.squeeze(xp.ones((1, 3)), axis=0).shape
     (3,)
@@ -146,6 +203,15 @@ def squeeze(x: T, /, axis: Axes | None = None) -> T:
 def flip(x: T, /, axis: Axes | None = None) -> T:
     """The elements in reverse order along some modes, by default all; a view if these are whole.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | Sequence[int], optional
+        The modes; all if None.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> xp.flip(rote.DistTensor.from_global([1, 2, 3], "block[(0)]")).to_global()
     array([3, 2, 1])
@@ -195,9 +261,17 @@ def rot90(m: T, k: int = 1, axes: tuple[int, int] = (0, 1)) -> T:
 def roll(x: T, /, shift: Axes, axis: Axes | None = None) -> T:
     """The elements shifted periodically along some modes; in row-major order of all elements if no mode is named.
 
-    Args:
-        shift: the distance towards higher indices, per mode, or one number for all.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    shift : int | Sequence[int]
+        The distance towards higher indices, per mode, or one number for all.
+    axis : int | Sequence[int], optional
+        The modes; if None, elements are shifted in row-major order.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> xp.roll(rote.DistTensor.from_global([1, 2, 3], "block[(0)]"), 1).to_global()
     array([3, 1, 2])
@@ -228,6 +302,15 @@ def _periodic(n: int, shift: int = 0) -> Origin:
 def tile(x: T, repetitions: Axes, /) -> T:
     """The tensor repeated as a whole along each of its modes; the last number belongs to the last mode.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    repetitions : int | Sequence[int]
+        How often the tensor is repeated along each mode.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.tile(xp.asarray([1, 2]), (2,)).to_global()
     array([1, 2, 1, 2])
@@ -250,13 +333,24 @@ def _of_order(x: T, order: int, name: str) -> T:
 def repeat(x: T, /, repeats: Any, axis: int | None = None) -> T:
     """The tensor with each index along a mode repeated; without a mode, each element in row-major order.
 
-    Args:
-        repeats: a number, or one for each index: an array or a tensor.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    repeats : int | array_like
+        A number, or one for each index: an array or a tensor.
+    axis : int, optional
+        The mode; if None, elements are repeated in row-major order.
 
-    Raises:
-        TypeError: the numbers are not integers.
-        ValueError: a number is negative, or there is not one for each index.
+    Raises
+    ------
+    TypeError
+        The numbers are not integers.
+    ValueError
+        A number is negative, or there is not one for each index.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.repeat(xp.asarray([1, 2]), 2).to_global()
     array([1, 1, 2, 2])
@@ -300,15 +394,24 @@ def pad(array: T, pad_width: Any, mode: str = "constant", **options: Any) -> T:
 
     "linear_ramp", "maximum", "mean", "median", "minimum" and `reflect_type="odd"` make padded modes whole.
 
-    Args:
-        pad_width: a number, (before, after), or one such pair per mode.
-        mode: a mode of `numpy.pad` by its name; "empty" pads with zeros.
-        options: `constant_values`, `end_values`, `stat_length` and `reflect_type`, as for `numpy.pad`.
+    Parameters
+    ----------
+    pad_width : int | Sequence | Mapping
+        A number, (before, after), or one such pair per mode.
+    mode : str, default 'constant'
+        A mode of `numpy.pad` by its name; "empty" pads with zeros.
+    **options : Any
+        `constant_values`, `end_values`, `stat_length` and `reflect_type`, as for `numpy.pad`.
 
-    Raises:
-        LayoutError: no such mode exists.
-        ValueError: there is nothing to pad with, or the mode has no such option.
+    Raises
+    ------
+    LayoutError
+        No such mode exists.
+    ValueError
+        There is nothing to pad with, or the mode has no such option.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from rote import DistTensor
     >>> np.pad(DistTensor.from_global([1, 2, 3], "block[(0)]"), (1, 2), constant_values=(8, 9)).to_global()
@@ -374,10 +477,13 @@ def sliding_window_view(
     The last modes of the result, one for each window, are whole; blocks are read-only views in which elements occur
     several times. If blocks split a mode, ranks exchange their faces; a mode that is split cyclically is made whole.
 
-    Raises:
-        ValueError: a window is longer than its mode, there are not as many windows as modes, or a view to write into
-            is asked for.
+    Raises
+    ------
+    ValueError
+        A window is longer than its mode, there are not as many windows as modes, or a view to write into is asked for.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from rote import DistTensor
     >>> np.lib.stride_tricks.sliding_window_view(DistTensor.from_global([1, 2, 3], "block[(0)]"), 2).to_global()
@@ -433,9 +539,20 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
 
     These modes are whole, and blocks are read-only views. If a mode of extent 1 was split, it moves to all ranks.
 
-    Raises:
-        ValueError: the shapes do not broadcast.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    shape : int | Sequence[int]
+        The new shape.
 
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2)).to_global()
     array([[1, 2],
@@ -459,9 +576,18 @@ def broadcast_to(x: T, /, shape: int | Sequence[int]) -> T:
 def broadcast_arrays(*arrays: T) -> list[T]:
     """Tensors broadcast against each other, in a list as the standard has it; see `broadcast_to`.
 
-    Raises:
-        ValueError: the shapes do not broadcast.
+    Parameters
+    ----------
+    *arrays : DistTensor
+        The tensors.
 
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> [x.shape for x in xp.broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
     [(2, 3), (2, 3)]
@@ -488,6 +614,15 @@ def _broadcast_arrays(*arrays: T, subok: bool = False) -> tuple[T, ...]:
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The tensors at each index along a mode, which is made whole once for all of them.
 
+    Parameters
+    ----------
+    x : DistTensor | array_like
+        The tensor.
+    axis : int, default 0
+        The mode.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> [x.to_global().tolist() for x in xp.unstack(xp.asarray([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]

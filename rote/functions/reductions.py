@@ -326,19 +326,36 @@ def _sum(
 def sum(*args: Any, **options: Any) -> Any:
     """The sum over some modes, or all. Collective if they are split.
 
-    Args:
-        axis: one mode, several, or None for all.
-        dtype: the dtype of the sum; if None, integers and bool are summed in the widest integers of their kind.
-        out: a tensor to write into; it keeps its layout.
-        initial: a value that is added to each sum.
-        where: a mask of the elements that are summed.
-        layout: the layout of the result; if None, that of the operand without the reduced modes.
-        exact: round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | tuple[int, ...], optional
+        One mode, several, or None for all.
+    dtype : DTypeLike, optional
+        The dtype of the sum; if None, integers and bool are summed in the widest integers of their kind.
+    out : DistTensor, optional
+        A tensor to write into; it keeps its layout.
+    keepdims : bool, default False
+        Whether reduced modes stay, with extent 1.
+    initial : scalar, optional
+        A value that is added to each sum.
+    where : array_like, optional
+        A mask of the elements that are summed.
+    layout : Layout | str, optional
+        The layout of the result; if None, that of the operand without the reduced modes.
+    exact : bool, default False
+        Round the true sum once, so that the result has the same bits in any layout, on any number of ranks.
 
-    Raises:
-        AxisError, ValueError: there is no such mode, or one is named twice.
-        LayoutError: `layout` or `out` does not fit the result.
+    Raises
+    ------
+    AxisError, ValueError
+        There is no such mode, or one is named twice.
+    LayoutError
+        `layout` or `out` does not fit the result.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
     array([4, 6])
@@ -377,6 +394,8 @@ def prod(*args: Any, **options: Any) -> Any:
     overflows, which parts there are decides between a number, infinity and NaN, as the order does in NumPy: then sum
     the logarithms of the factors.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
@@ -410,6 +429,8 @@ def _truth(
 def any(*args: Any, **options: Any) -> Any:
     """Whether any element is true; arguments and errors as for `sum`. Collective if the modes are split.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
     array([ True,  True])
@@ -421,6 +442,8 @@ def any(*args: Any, **options: Any) -> Any:
 def all(*args: Any, **options: Any) -> Any:
     """Whether all elements are true; arguments and errors as for `sum`. Collective if the modes are split.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
     array([ True, False])
@@ -433,6 +456,19 @@ def all(*args: Any, **options: Any) -> Any:
 def count_nonzero(x: Distributed, /, axis: Axis = None, *, keepdims: bool = False, layout: LayoutLike = None) -> Any:
     """The number of elements that are not zero. Collective if the modes are split.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | tuple[int, ...], optional
+        One mode, several, or None for all.
+    keepdims : bool, default False
+        Whether reduced modes stay, with extent 1.
+    layout : Layout | str, optional
+        The layout of the result, as in `sum`.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> int(xp.count_nonzero(xp.asarray([0, 5, 6])))
     2
@@ -501,12 +537,19 @@ def _extremum(
 def max(*args: Any, **options: Any) -> Any:
     """The largest element, or NaN if there is one; arguments as for `sum`. Collective if the modes are split.
 
-    Raises:
-        ValueError: there is no element, or a mask may leave none, without `initial`.
-        TypeError: the elements are complex.
-        AxisError, ValueError: there is no such mode, or one is named twice.
-        LayoutError: `layout` or `out` does not fit the result.
+    Raises
+    ------
+    ValueError
+        There is no element, or a mask may leave none, without `initial`.
+    TypeError
+        The elements are complex.
+    AxisError, ValueError
+        There is no such mode, or one is named twice.
+    LayoutError
+        `layout` or `out` does not fit the result.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
     array([3, 2])
@@ -518,6 +561,8 @@ def max(*args: Any, **options: Any) -> Any:
 def min(*args: Any, **options: Any) -> Any:
     """The smallest element, or NaN if there is one; arguments and errors as for `max`.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
     array([1, 0])
@@ -596,17 +641,32 @@ def _position(
 def argmax(*args: Any, **options: Any) -> Any:
     """The index of the largest element, the first of several; a NaN counts as the largest.
 
-    Args:
-        axis: one mode, or None for the index into the flattened tensor.
-        out: a tensor of integers to write into; it keeps its layout.
-        layout: the layout of the result, as in `sum`.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int, optional
+        One mode, or None for the index into the flattened tensor.
+    out : DistTensor, optional
+        A tensor of integers to write into; it keeps its layout.
+    keepdims : bool, default False
+        Whether the mode stays, with extent 1.
+    layout : Layout | str, optional
+        The layout of the result, as in `sum`.
 
-    Raises:
-        AxisError: there is no such mode.
-        TypeError: the elements are complex, `axis` is not an integer, or `out` is not of integers.
-        ValueError: there is no element; of `nanargmax`, also if all are NaN.
-        LayoutError: `layout` or `out` does not fit the result.
+    Raises
+    ------
+    AxisError
+        There is no such mode.
+    TypeError
+        The elements are complex, `axis` is not an integer, or `out` is not of integers.
+    ValueError
+        There is no element; of `nanargmax`, also if all are NaN.
+    LayoutError
+        `layout` or `out` does not fit the result.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
     1
@@ -620,6 +680,8 @@ def argmin(*args: Any, **options: Any) -> Any:
 
     Arguments and errors as for `argmax`.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
     array([0, 1])

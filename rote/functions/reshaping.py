@@ -55,14 +55,22 @@ def reshape(x: T, /, shape: int | Sequence[int], order: Literal["C"] = "C", *, c
     The result is a part of `x`, see `sharing`, where NumPy's would be a view of an array in row-major order. Whether
     blocks share memory depends on the layout and on the number of ranks.
 
-    Args:
-        shape: the new shape; one extent may be -1.
-        order: only "C".
-        copy: True always copies the block; False raises an error on all ranks if the block of any cannot be a view.
+    Parameters
+    ----------
+    shape : int | Sequence[int]
+        The new shape; one extent may be -1.
+    order : {'C'}, default 'C'
+        Only "C".
+    copy : bool, optional
+        True always copies the block; False raises an error on all ranks if the block of any cannot be a view.
 
-    Raises:
-        ValueError: the shape has another number of elements, or a copy is needed despite `copy=False`.
+    Raises
+    ------
+    ValueError
+        The shape has another number of elements, or a copy is needed despite `copy=False`.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global(range(6), "block[(0)]")
     >>> xp.reshape(x, (2, 3))
@@ -115,6 +123,8 @@ def _no_view(dist: Distribution, shape: tuple[int, ...]) -> ValueError:
 def ravel(a: T, order: Literal["C"] = "C") -> T:
     """The elements in row-major order as one mode; a view where digits allow, see `reshape`.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.zeros((2, 3), "block[(0),()]").ravel().shape
     (6,)
@@ -304,9 +314,18 @@ def compressed(x: T, mask: Distributed, cause: str) -> T:
 def nonzero(x: T, /) -> tuple[T, ...]:
     """The global indices of the elements that are not zero, one tensor per mode, in row-major order. Collective.
 
-    Raises:
-        ValueError: the tensor is of order 0.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
 
+    Raises
+    ------
+    ValueError
+        The tensor is of order 0.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([[0, 1], [2, 0]], "block[(0),()]")
     >>> [index.to_global().tolist() for index in xp.nonzero(x)]
@@ -339,9 +358,13 @@ def argwhere(a: T) -> T:
 def unravel_index(indices: T, shape: int | Sequence[int], order: Literal["C", "F"] = "C") -> tuple[T, ...]:
     """The index along each mode of a shape, from indices into its elements, as `numpy.unravel_index`.
 
-    Raises:
-        ValueError: an index is out of range, on any rank.
+    Raises
+    ------
+    ValueError
+        An index is out of range, on any rank.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global([1, 5], "block[(0)]")
     >>> [part.to_global().tolist() for part in np.unravel_index(x, (2, 3))]

@@ -228,6 +228,8 @@ NAN_WITH_WARNING = "NaN, with a warning, if there is none"
 
 _WITHOUT_NANS = """The `{plain}` of the elements that are not NaN{beyond}. Arguments and errors as for `{plain}`.
 
+Examples
+--------
 >>> import numpy as np, rote.array_api as xp
 >>> xp.{name}(xp.asarray([1.0, np.nan, 3.0]){more}).to_global().tolist()
 {value}

@@ -72,14 +72,24 @@ def cumulative_sum(*args: Any, **options: Any) -> Any:
 
     If blocks split the mode, ranks exchange only their totals; a mode that is split cyclically is made whole.
 
-    Args:
-        axis: the mode; if None, the only one.
-        dtype: the dtype of the result; if None, int64 or uint64 for smaller integers.
-        include_initial: whether the empty sum, 0, comes first.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int, optional
+        The mode; if None, the only one.
+    dtype : DTypeLike, optional
+        The dtype of the result; if None, int64 or uint64 for smaller integers.
+    include_initial : bool, default False
+        Whether the empty sum, 0, comes first.
 
-    Raises:
-        ValueError: the tensor is of order 2 or more, and no mode is named.
+    Raises
+    ------
+    ValueError
+        The tensor is of order 2 or more, and no mode is named.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([1, 2, 3], "block[(0)]")
     >>> xp.cumulative_sum(x, include_initial=True).to_global()
@@ -94,6 +104,13 @@ def cumulative_prod(*args: Any, **options: Any) -> Any:
 
     Arguments and errors as for `cumulative_sum`.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
     array([3, 3, 6])
@@ -120,9 +137,13 @@ def _flat_scan(
 def cumsum(*args: Any, **options: Any) -> Any:
     """The cumulative sum along a mode, or of all elements in row-major order, as in `numpy.cumsum`.
 
-    Raises:
-        AxisError, ValueError: there is no such mode.
+    Raises
+    ------
+    AxisError, ValueError
+        There is no such mode.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
     array([3, 4, 6])
@@ -134,6 +155,8 @@ def cumsum(*args: Any, **options: Any) -> Any:
 def cumprod(*args: Any, **options: Any) -> Any:
     """The cumulative product along a mode, or of all elements in row-major order; errors as for `cumsum`.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
     array([3, 3, 6])
@@ -204,13 +227,24 @@ def _carried(name: str, ufunc: np.ufunc, x: Distributed, block: Array, mode: int
 def diff(x: T, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The differences of neighbours along a mode, n times.
 
-    Args:
-        n: how often differences are taken; 0 gives the tensor itself.
-        prepend, append: tensors, arrays or scalars that are put before and after the tensor.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    n : int, default 1
+        How often differences are taken; 0 gives the tensor itself.
+    axis : int, default -1
+        The mode.
+    prepend, append : array_like, optional
+        Tensors, arrays or scalars that are put before and after the tensor.
 
-    Raises:
-        ValueError: n is negative, or the tensor is of order 0.
+    Raises
+    ------
+    ValueError
+        `n` is negative, or the tensor is of order 0.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.diff(xp.asarray([1, 4, 9])).to_global()
     array([3, 5])
@@ -274,18 +308,29 @@ def gradient(f: T, *varargs: Any, axis: int | Sequence[int] | None = None, edge_
 
     If blocks split a mode, ranks exchange their faces; a mode that is split cyclically is made whole.
 
-    Args:
-        varargs: the distance of neighbours, or their coordinates along the mode; one for all modes, or one for each.
-        axis: one mode, several, or None for all.
-        edge_order: 1 or 2, the order of accuracy at the ends.
+    Parameters
+    ----------
+    *varargs : float | array_like
+        The distance of neighbours, or their coordinates along the mode; one for all modes, or one for each.
+    axis : int | Sequence[int], optional
+        One mode, several, or None for all.
+    edge_order : {1, 2}, default 1
+        1 or 2, the order of accuracy at the ends.
 
-    Returns:
+    Returns
+    -------
+    DistTensor | tuple[DistTensor, ...]
         A tensor for one mode, a tuple of tensors for several.
 
-    Raises:
-        TypeError: there are not as many distances as modes.
-        ValueError: a mode has too few indices, or there are not as many coordinates.
+    Raises
+    ------
+    TypeError
+        There are not as many distances as modes.
+    ValueError
+        A mode has too few indices, or there are not as many coordinates.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global([0.0, 1.0, 4.0, 9.0], "block[(0)]")
     >>> np.gradient(x, edge_order=2).to_global()

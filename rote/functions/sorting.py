@@ -89,16 +89,30 @@ def sort(*args: Any, **options: Any) -> Any:
     lines: ranks sort their elements and exchange runs, at most about 3 n/p of n to each of p, and the result has the
     layout of the tensor.
 
-    Args:
-        axis: the mode; None takes all elements as one line.
-        kind, stable: checked as by `numpy.sort`. A sort is stable with either, and that of indices always.
-        order: of fields, which tensors do not have.
-        descending: whether the largest comes first, after any NaN; in ascending order NaN comes last.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | None, default -1
+        The mode; None takes all elements as one line.
+    kind : str, optional
+        Checked as by `numpy.sort`. A sort is stable with either, and that of indices always.
+    order : None, optional
+        Of fields, which tensors do not have.
+    descending : bool, default False
+        Whether the largest comes first, after any NaN; in ascending order NaN comes last.
+    stable : bool, optional
+        Checked as by `numpy.sort`. A sort is stable with either, and that of indices always.
 
-    Raises:
-        numpy.exceptions.AxisError: there is no such mode.
-        ValueError: there is no such kind, it is given with `stable`, or an order of fields is given.
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        There is no such mode.
+    ValueError
+        There is no such kind, it is given with `stable`, or an order of fields is given.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> xp.sort(rote.DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
     array([3, 2, 1])
@@ -112,6 +126,23 @@ def argsort(*args: Any, **options: Any) -> Any:
 
     Arguments, layout and errors as for `sort`.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | None, default -1
+        The mode; None takes all elements as one line.
+    kind : str, optional
+        Checked as by `numpy.argsort`; a sort is always stable.
+    order : None, optional
+        None; tensors have no fields.
+    descending : bool, default False
+        Whether the largest comes first.
+    stable : bool, optional
+        Checked as by `numpy.argsort`.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> xp.argsort(rote.DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
@@ -204,15 +235,24 @@ def _places(dist: Distribution, rank: int, mode: int, descending: bool) -> Array
 def searchsorted(x1: Any, x2: Any, /, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
     """The indices at which elements would be inserted into a sorted tensor of order 1, which every rank gets whole.
 
-    Args:
-        x1: the sorted tensor or array.
-        x2: the elements; the result has their layout.
-        side: "left" inserts before equal elements, "right" after them.
-        sorter: the indices that sort `x1`, if it is not sorted.
+    Parameters
+    ----------
+    x1 : DistTensor | array_like
+        The sorted tensor or array.
+    x2 : DistTensor | array_like
+        The elements; the result has their layout.
+    side : {'left', 'right'}, default 'left'
+        "left" inserts before equal elements, "right" after them.
+    sorter : array_like, optional
+        The indices that sort `x1`, if it is not sorted.
 
-    Raises:
-        LayoutError: neither operand is a tensor.
+    Raises
+    ------
+    LayoutError
+        Neither operand is a tensor.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.searchsorted(xp.asarray([1, 2, 4]), xp.asarray([3, 0])).to_global()
     array([2, 0])
@@ -257,16 +297,26 @@ def isin(
 ) -> Any:
     """Whether each element is one of `test_elements`, as `numpy.isin`; every rank gets all of these.
 
-    Args:
-        element, test_elements: tensors, arrays or scalars; one is a tensor.
-        assume_unique: as in NumPy; it changes no result, and is not used.
-        invert: whether to tell which elements are none of them.
-        kind: the algorithm of each rank, as in NumPy.
+    Parameters
+    ----------
+    element, test_elements : DistTensor | array_like
+        Tensors, arrays or scalars; one is a tensor.
+    assume_unique : bool, default False
+        As in NumPy; it changes no result, and is not used.
+    invert : bool, default False
+        Whether to tell which elements are none of them.
+    kind : {'sort', 'table'}, optional
+        The algorithm of each rank, as in NumPy.
 
-    Raises:
-        LayoutError: neither argument is a tensor.
-        ValueError: `kind` is "table", and the numbers are not integers.
+    Raises
+    ------
+    LayoutError
+        Neither argument is a tensor.
+    ValueError
+        `kind` is "table", and the numbers are not integers.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.isin(xp.asarray([1, 2, 3]), [3, 1]).to_global()
     array([ True, False,  True])
@@ -289,13 +339,26 @@ def _of_each(function: Any, other: Any, x: Any, name: str) -> Any:
 def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise") -> T:
     """The elements at some indices along a mode, or in row-major order if it is None, as `numpy.take`.
 
-    Args:
-        indices: integers, the same on all ranks, or a tensor of them; of bools, False is 0 and True is 1.
-        mode: "raise" refuses an index out of range, "wrap" takes it modulo the extent, "clip" takes the nearest end.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    indices : DistTensor | array_like
+        Integers, the same on all ranks, or a tensor of them; of bools, False is 0 and True is 1.
+    axis : int, optional
+        The mode; if None, indices count elements in row-major order.
+    mode : str, default 'raise'
+        "raise" refuses an index out of range, "wrap" takes it modulo the extent, "clip" takes the nearest end.
 
-    Raises:
-        IndexError: an index is out of range. ValueError: there is no such mode.
+    Raises
+    ------
+    IndexError
+        An index is out of range.
+    ValueError
+        There is no such mode.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0])).to_global()
     array([7, 5])
@@ -327,13 +390,25 @@ def take(x: T, /, indices: Any, axis: int | None = None, *, mode: str = "raise")
 def take_along_axis(x: T, indices: Any, /, axis: int | None = -1) -> T:
     """The elements at given indices along a mode, which is made whole; each place of the other modes has its own.
 
-    Args:
-        indices: a tensor or an array, the same on all ranks, of the order of x. Along the other modes, x and the
-            indices broadcast: their extents are equal, or one is 1.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    indices : DistTensor | array_like
+        A tensor or an array, the same on all ranks, of the order of x. Along the other modes, x and the indices
+        broadcast: their extents are equal, or one is 1.
+    axis : int | None, default -1
+        The mode; None takes all elements as one line.
 
-    Raises:
-        IndexError: an index is out of range. ValueError: the shapes do not fit.
+    Raises
+    ------
+    IndexError
+        An index is out of range.
+    ValueError
+        The shapes do not fit.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.take_along_axis(xp.asarray([[5, 6], [7, 8]]), xp.asarray([[1], [0]]), axis=1).to_global()
     array([[6],
@@ -395,6 +470,13 @@ class UniqueInverse(NamedTuple, Generic[T]):
 def unique_all(x: T, /) -> UniqueAll[T]:
     """The unique elements in ascending order, the index of each one's first occurrence, the inverse, and the counts.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([3, 1, 3], "block[(0)]")
     >>> [part.to_global().tolist() for part in xp.unique_all(x)]
@@ -407,6 +489,13 @@ def unique_all(x: T, /) -> UniqueAll[T]:
 def unique_counts(x: T, /) -> UniqueCounts[T]:
     """The unique elements in ascending order, and their counts; NaNs are all different.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> values, counts = xp.unique_counts(xp.asarray([3, 1, 3]))
     >>> values.to_global(), counts.to_global()
@@ -420,6 +509,13 @@ def unique_counts(x: T, /) -> UniqueCounts[T]:
 def unique_inverse(x: T, /) -> UniqueInverse[T]:
     """The unique elements in ascending order, and each element's number among them, in the tensor's layout.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices.to_global()
     array([1, 0, 1])
@@ -433,6 +529,13 @@ def unique_inverse(x: T, /) -> UniqueInverse[T]:
 def unique_values(x: Distributed, /) -> Any:
     """The unique elements in ascending order, in blocks whose sizes follow from the data; NaNs are all different.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.unique_values(xp.asarray([3, 1, 3])).to_global()
     array([1, 3])

@@ -90,9 +90,13 @@ def _mean(
 def mean(*args: Any, **options: Any) -> Any:
     """The mean over some modes, or all; for integers it is in double precision. Arguments and errors as for `sum`.
 
-    Raises:
-        TypeError: `dtype` or `out` is of integers, and the elements are not.
+    Raises
+    ------
+    TypeError
+        `dtype` or `out` is of integers, and the elements are not.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
     3.0
@@ -149,15 +153,32 @@ def _spread(
 def var(*args: Any, **options: Any) -> Any:
     """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
-    Args:
-        ddof, correction: two names for the number that is subtracted from the number of elements.
-        mean: the mean, with extent 1 along the reduced modes, if it is known. The other arguments are those of `sum`.
+    The other arguments are those of `sum`.
 
-    Raises:
-        ValueError: `ddof` and `correction` are both given.
-        TypeError: of a variance without NaNs, `dtype` or `out` is of integers, and the elements are not.
-        LayoutError: `layout` or `out` does not fit the result.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | tuple[int, ...], optional
+        One mode, several, or None for all.
+    ddof, correction : float, optional
+        Two names for the number that is subtracted from the number of elements; 0 if neither is given.
+    keepdims : bool, default False
+        Whether reduced modes stay, with extent 1.
+    mean : array_like, optional
+        The mean, with extent 1 along the reduced modes, if it is known.
 
+    Raises
+    ------
+    ValueError
+        `ddof` and `correction` are both given.
+    TypeError
+        Of a variance without NaNs, `dtype` or `out` is of integers, and the elements are not.
+    LayoutError
+        `layout` or `out` does not fit the result.
+
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
     3.3333333333333335
@@ -169,6 +190,8 @@ def var(*args: Any, **options: Any) -> Any:
 def std(*args: Any, **options: Any) -> Any:
     """The standard deviation over some modes, or all: the square root of `var`; arguments and errors as for `var`.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
     array([0.5, 1.5])

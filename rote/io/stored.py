@@ -55,15 +55,25 @@ class Part(NamedTuple):
 class StoredTensor:
     """A tensor in a file.
 
-    Attributes:
-        shape: the shape of the tensor.
-        dtype: the dtype of the stored elements, in either byte order.
-        dims: the names of the modes, None for a mode without a name; None if the file names none of them.
-        attributes: the tensor's own attributes by name, such as its units.
-        place: where the tensor is in the file, in the format's own terms.
-        packing: what the elements stand for, if not for themselves.
-        window: the part that is read; None for all.
+    Attributes
+    ----------
+    shape : tuple[int, ...]
+        The shape of the tensor.
+    dtype : dtype
+        The dtype of the stored elements, in either byte order.
+    dims : tuple[str | None, ...] | None
+        The names of the modes, None for a mode without a name; None if the file names none of them.
+    attributes : Mapping[str, Any]
+        The tensor's own attributes by name, such as its units.
+    place
+        Where the tensor is in the file, in the format's own terms.
+    packing : Packing | None
+        What the elements stand for, if not for themselves.
+    window : Window | None
+        The part that is read; None for all.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.DistTensor.zeros((2, 3), "block[(0),()]").save("zeros.npy")
     >>> rote.contents("zeros.npy").tensors["data"]
@@ -91,17 +101,26 @@ class StoredTensor:
 class Contents:
     """A file's tensors and attributes; those of one step, if it has steps.
 
-    Attributes:
-        tensors: the tensors by name.
-        attributes: the attributes by name: numbers, truth values, texts, and lists of these.
-        step: the step of these tensors and attributes; None if they belong to no step.
-        steps: all steps of the file, in ascending order.
-        links: of an HDF5 file, the names that lead to another name, with that name: soft links, external links
-            (`file.h5:/name`), and all hard links to one object but the first. A link to a tensor is among `tensors`
-            too; one that leads nowhere is not.
-        unread: the names of what is stored like a tensor but cannot be read as one, with the reason: an empty data set,
-            or elements of a type that NumPy does not have.
+    Attributes
+    ----------
+    tensors : Mapping[str, StoredTensor]
+        The tensors by name.
+    attributes : Mapping[str, Any]
+        The attributes by name: numbers, truth values, texts, and lists of these.
+    step : int | None
+        The step of these tensors and attributes; None if they belong to no step.
+    steps : tuple[int, ...]
+        All steps of the file, in ascending order.
+    links : Mapping[str, str]
+        Of an HDF5 file, the names that lead to another name, with that name: soft links, external links
+        (`file.h5:/name`), and all hard links to one object but the first. A link to a tensor is among `tensors` too;
+        one that leads nowhere is not.
+    unread : Mapping[str, str]
+        The names of what is stored like a tensor but cannot be read as one, with the reason: an empty data set, or
+        elements of a type that NumPy does not have.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.zeros((2, 3), "block[(0),()]")
     >>> rote.save("state.h5", {"u": x, "v": x})
@@ -120,8 +139,10 @@ class Contents:
     def pick(self, path: Path, name: str | None) -> StoredTensor:
         """The tensor of a given name, or the only one; links to it do not count.
 
-        Raises:
-            RoteError: there is none of that name, or no name is given and there is not exactly one.
+        Raises
+        ------
+        RoteError
+            There is none of that name, or no name is given and there is not exactly one.
         """
         where = os.fspath(path) if self.step is None else f"{os.fspath(path)}, step {self.step},"
         unlinked = [tensor for tensor in self.tensors if tensor not in self.links] or list(self.tensors)

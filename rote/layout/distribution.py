@@ -56,18 +56,29 @@ class Distribution(Printed):
 
     Grid modes of a single coordinate have no effect: `splits` omits them, and in `roles` they are "replicated".
 
-    Attributes:
-        shape: the tensor's own shape.
-        view_shape: the extents of the view's modes, or `shape` without a view; blocks and indices have these modes.
-        splits: per view mode, its entries on this grid, the outermost first.
-        digits: per view mode, the digits of the tensor's own modes that it reads.
-        roles: per grid mode, its role: "split", "replicated", "partial" or "rooted".
-        partial: the grid modes over which the value is a reduction of several contributions.
+    Attributes
+    ----------
+    shape : tuple[int, ...]
+        The tensor's own shape.
+    view_shape : tuple[int, ...]
+        The extents of the view's modes, or `shape` without a view; blocks and indices have these modes.
+    splits : tuple[tuple[Split, ...], ...]
+        Per view mode, its entries on this grid, the outermost first.
+    digits : tuple[tuple[Digit, ...], ...]
+        Per view mode, the digits of the tensor's own modes that it reads.
+    roles : tuple[Role, ...]
+        Per grid mode, its role: "split", "replicated", "partial" or "rooted".
+    partial : tuple[int, ...]
+        The grid modes over which the value is a reduction of several contributions.
 
-    Raises:
-        LayoutError: the order, the grid, a view, a block size or a root does not fit. Methods that take a rank raise
-            it if the grid has no such rank.
+    Raises
+    ------
+    LayoutError
+        The order, the grid, a view, a block size or a root does not fit. Methods that take a rank raise it if the grid
+        has no such rank.
 
+    Examples
+    --------
     >>> from rote import Grid, parse
     >>> dist = parse("block[(0),(),(1)]").on((8, 9, 10), Grid((2, 3)))
     >>> dist.local_shape(0), dist.owners((3, 4, 5)), dist.indices(4)[0].tolist()
@@ -148,6 +159,8 @@ class Distribution(Printed):
     def holds(self, rank: int) -> bool:
         """Whether a rank may hold data: false outside the root of a rooted layout.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> [parse("[(),()]|(0@1)").on((5, 3), 2).holds(rank) for rank in range(2)]
         [False, True]
@@ -163,6 +176,8 @@ class Distribution(Printed):
 
         Other ranks get the neutral element of the reduction. Without partial grid modes, every rank contributes.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> [parse("[()]+(0)").on(5, 2).contributes(rank) for rank in range(2)]
         [True, False]
@@ -175,6 +190,8 @@ class Distribution(Printed):
 
         Outside the root, all sets are empty; a tensor of order 0 then has one, because its block is of shape (0,).
 
+        Examples
+        --------
         >>> from rote import parse
         >>> print(*parse("[(0),()]").on((5, 3), 2).index_sets(1))
         {1, 3} {0..2}
@@ -193,6 +210,8 @@ class Distribution(Printed):
 
         They are as many as `local_shape` says; outside the root of a tensor of order 0, that is one empty array.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> [index.tolist() for index in parse("[(0),()]").on((5, 3), 2).indices(1)]
         [[1, 3], [0, 1, 2]]
@@ -204,6 +223,8 @@ class Distribution(Printed):
 
         Without a view, this is an open mesh of `indices`, as `np.ogrid` makes it.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> [index.tolist() for index in parse("(a b): block[(0)]").on((2, 3), 2).tensor_indices(1)]
         [[1, 1, 1], [0, 1, 2]]
@@ -222,6 +243,8 @@ class Distribution(Printed):
     def local_shape(self, rank: int) -> tuple[int, ...]:
         """The shape of a rank's block, which is empty outside the root ((0,) for a tensor of order 0).
 
+        Examples
+        --------
         >>> from rote import parse
         >>> [parse("block[(0),()]").on((5, 3), 2).local_shape(rank) for rank in range(2)]
         [(3, 3), (2, 3)]
@@ -231,6 +254,8 @@ class Distribution(Printed):
     def max_local_shape(self) -> tuple[int, ...]:
         """Per view mode, the largest local extent on any rank.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 3), 2).max_local_shape()
         (3, 3)
@@ -241,9 +266,13 @@ class Distribution(Printed):
     def locate(self, mode: int, index: Ints) -> tuple[dict[int, Ints], Ints]:
         """Along one view mode, the coordinate per grid mode that holds each global index, and its local index there.
 
-        Raises:
-            IndexError: there is no such mode.
+        Raises
+        ------
+        IndexError
+            There is no such mode.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> rote.parse("block[(0)]").on(5, 2).locate(0, np.array([0, 4]))
         ({0: array([0, 1])}, array([0, 1]))
@@ -259,9 +288,13 @@ class Distribution(Printed):
     def owners(self, index: Sequence[int] | int) -> tuple[int, ...]:
         """The ranks that hold the element at a global index of the view, ascending; if partial, all contributors.
 
-        Raises:
-            LayoutError: the index is outside the tensor.
+        Raises
+        ------
+        LayoutError
+            The index is outside the tensor.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 3), (2, 2)).owners((4, 0))
         (2, 3)
@@ -297,9 +330,13 @@ class Distribution(Printed):
     def to_ranges(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Per rank and mode, start and stop of the indices that it holds; (0, 0) along a mode without any.
 
-        Raises:
-            LayoutError: a block is not a box of contiguous indices (cyclic entries, views), or is partial.
+        Raises
+        ------
+        LayoutError
+            A block is not a box of contiguous indices (cyclic entries, views), or is partial.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 4), 2).to_ranges()
         (((0, 3), (0, 4)), ((3, 5), (0, 4)))
@@ -311,9 +348,13 @@ class Distribution(Printed):
 
         A block split gives one chunk per part, in the order of the parts; `cyclic(b)` gives one per tile.
 
-        Raises:
-            LayoutError: a mode has neither consecutive parts nor equal tiles, or the layout has a view or is partial.
+        Raises
+        ------
+        LayoutError
+            A mode has neither consecutive parts nor equal tiles, or the layout has a view or is partial.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("[(0:block),(1:cyclic(4))]").on((5, 10), (2, 2)).to_chunks()
         ((3, 2), (4, 4, 2))
@@ -326,13 +367,20 @@ class Distribution(Printed):
 
         Law: `Distribution.from_scalapack(*dist.to_scalapack(rank))` has the indices of `dist` on every rank.
 
-        Args:
-            rank: the rank whose block, `numpy.asfortranarray(x.local)`, the descriptor describes.
-            context: the handle of the BLACS grid.
+        Parameters
+        ----------
+        rank : int
+            The rank whose block, `numpy.asfortranarray(x.local)`, the descriptor describes.
+        context : int, default 0
+            The handle of the BLACS grid.
 
-        Raises:
-            LayoutError: the tensor is not a matrix, or its modes are not dealt in equal tiles over a grid of all ranks.
+        Raises
+        ------
+        LayoutError
+            The tensor is not a matrix, or its modes are not dealt in equal tiles over a grid of all ranks.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("[(0:cyclic(2,at=1)),(1:block(ceil))]").on((9, 6), (2, 2)).to_scalapack(0)
         ScalapackArray(desc=(1, 0, 9, 6, 2, 3, 1, 0, 4), grid=(2, 2), order='row')
@@ -346,12 +394,18 @@ class Distribution(Printed):
         `NamedSharding(jax.make_mesh(tuple(mesh.values()), tuple(mesh)), PartitionSpec(*spec))` puts the block of rank r
         on device r, if the mesh has the devices in the order of their numbers.
 
-        Args:
-            names: the names of the axes; "g0", "g1", … if None.
+        Parameters
+        ----------
+        names : Sequence[str], optional
+            The names of the axes; "g0", "g1", … if None.
 
-        Raises:
-            LayoutError: parts are uneven or not contiguous, or there is a view, a root or a partial grid mode.
+        Raises
+        ------
+        LayoutError
+            Parts are uneven or not contiguous, or there is a view, a root or a partial grid mode.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("block[(0,1),()]").on((8, 6), (2, 2)).to_sharding(("x", "y"))
         ShardedArray(mesh={'x': 2, 'y': 2}, spec=(('x', 'y'), None))
@@ -365,13 +419,20 @@ class Distribution(Printed):
 
         PETSc's DMDA gives its blocks in this form, as `comm.allgather(da.getRanges())`.
 
-        Args:
-            ranges: per rank and mode, (start, stop); any empty range for a rank that holds nothing.
-            shape: the shape of the tensor; if None, the largest stops.
+        Parameters
+        ----------
+        ranges : Sequence[Sequence[Sequence[int]]]
+            Per rank and mode, (start, stop); any empty range for a rank that holds nothing.
+        shape : Iterable[int] | int, optional
+            The shape of the tensor; if None, the largest stops.
 
-        Raises:
-            LayoutError: blocks overlap, leave a gap, or fit no layout; the text says which, and what to do.
+        Raises
+        ------
+        LayoutError
+            Blocks overlap, leave a gap, or fit no layout; the text says which, and what to do.
 
+        Examples
+        --------
         >>> from rote import Distribution
         >>> print(Distribution.from_ranges([((0, 2), (0, 6)), ((2, 4), (0, 6))]))
         block[(0),()] on (4, 6), grid 2
@@ -382,13 +443,20 @@ class Distribution(Printed):
     def from_pencil(cls, shape: Iterable[int] | int, blocks: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
         """The distribution in which the block of each rank is given by its start and its shape, as in mpi4py-fft.
 
-        Args:
-            shape: the shape of the tensor: `pencil.shape`, or `u.global_shape` of a DistArray.
-            blocks: per rank, (substart, subshape): `comm.allgather((pencil.substart, pencil.subshape))`.
+        Parameters
+        ----------
+        shape : Iterable[int] | int
+            The shape of the tensor: `pencil.shape`, or `u.global_shape` of a DistArray.
+        blocks : Sequence[tuple[Sequence[int], Sequence[int]]]
+            Per rank, (substart, subshape): `comm.allgather((pencil.substart, pencil.subshape))`.
 
-        Raises:
-            LayoutError: as for `from_ranges`.
+        Raises
+        ------
+        LayoutError
+            As for `from_ranges`.
 
+        Examples
+        --------
         >>> from rote import Distribution
         >>> print(Distribution.from_pencil((5, 4), [((0, 0), (3, 4)), ((3, 0), (2, 4))]))
         block[(0),()] on (5, 4), grid 2
@@ -401,14 +469,22 @@ class Distribution(Printed):
     ) -> Self:
         """The distribution of Dask's chunks, or of PETSc's ownership ranges, over ranks.
 
-        Args:
-            chunks: per mode, the sizes of its chunks: `x.chunks` of Dask, `da.getOwnershipRanges()` of PETSc.
-            grid: per mode, the number of ranks to which its chunks are dealt in turn; one rank per chunk if None.
-            order: how ranks are numbered: "C", the last mode fastest, or "F", the first mode fastest, as in PETSc.
+        Parameters
+        ----------
+        chunks : Sequence[Iterable[int]]
+            Per mode, the sizes of its chunks: `x.chunks` of Dask, `da.getOwnershipRanges()` of PETSc.
+        grid : Sequence[int], optional
+            Per mode, the number of ranks to which its chunks are dealt in turn; one rank per chunk if None.
+        order : {'C', 'F'}, default 'C'
+            How ranks are numbered: "C", the last mode fastest, or "F", the first mode fastest, as in PETSc.
 
-        Raises:
-            LayoutError: a size is not an integer of at least 0, or there are more chunks of unequal sizes than ranks.
+        Raises
+        ------
+        LayoutError
+            A size is not an integer of at least 0, or there are more chunks of unequal sizes than ranks.
 
+        Examples
+        --------
         >>> from rote import Distribution
         >>> print(Distribution.from_chunks(((4, 4, 1), (3, 3))))
         block(4)[(0),(1:block)] on (9, 6), grid 3x2
@@ -428,16 +504,26 @@ class Distribution(Printed):
         The leading dimension describes the block in memory and is not part of the distribution. The block in a buffer
         is `buffer[: columns * lld].reshape(columns, lld).T[:rows]`, which `DistTensor.from_local` uses without a copy.
 
-        Args:
-            desc: the nine integers DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
-            grid: (NPROW, NPCOL).
-            order: how BLACS_GRIDINIT numbers the processes, "row" or "column" major.
+        Parameters
+        ----------
+        desc : Sequence[int]
+            The nine integers DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
+        grid : Sequence[int] | Grid
+            (NPROW, NPCOL).
+        order : {'row', 'column'}, default 'row'
+            How BLACS_GRIDINIT numbers the processes, "row" or "column" major.
 
-        Raises:
-            LayoutError: the descriptor is of another type, or does not fit the grid.
+        Raises
+        ------
+        LayoutError
+            The descriptor is of another type, or does not fit the grid.
 
+        Notes
+        -----
         Source: Blackford et al. 1997, ScaLAPACK Users' Guide, section 4.3.3.
 
+        Examples
+        --------
         >>> from rote import Distribution
         >>> print(Distribution.from_scalapack((1, 0, 9, 6, 2, 3, 1, 0, 5), (2, 2)))
         cyclic(2,at=1)[(0),(1:cyclic(3))] on (9, 6), grid 2x2
@@ -450,14 +536,21 @@ class Distribution(Printed):
 
         Parts have ceil(n/p) indices, the last ones fewer or none. Modes of the mesh split a dim one after the other.
 
-        Args:
-            mesh: a DeviceMesh or its shape, or the number of chunks.
-            placements: per mode of the mesh, torch's own placement, or dim for Shard(dim), None for Replicate(), "sum",
-                "product", "min" or "max" for Partial(…); for chunks, their dim.
+        Parameters
+        ----------
+        mesh : DeviceMesh | Sequence[int] | int
+            A DeviceMesh or its shape, or the number of chunks.
+        placements : Sequence[Any] | Placement
+            Per mode of the mesh, torch's own placement, or dim for Shard(dim), None for Replicate(), "sum", "product",
+            "min" or "max" for Partial(…); for chunks, their dim.
 
-        Raises:
-            LayoutError: there is no such dim or reduction, or not one placement per mode of the mesh.
+        Raises
+        ------
+        LayoutError
+            There is no such dim or reduction, or not one placement per mode of the mesh.
 
+        Examples
+        --------
         >>> from rote import Distribution
         >>> print(Distribution.from_torch((10, 6), 4, 0))
         block(ceil)[(0),()] on (10, 6), grid 4
@@ -476,16 +569,25 @@ class Distribution(Printed):
     ) -> Self:
         """The distribution of a JAX array with a `NamedSharding`: a mesh and a PartitionSpec.
 
-        Args:
-            shape: the shape of the array.
-            mesh: the size of each axis of the mesh, in its order: `mesh.shape`.
-            spec: `tuple(spec)`: per mode, None, an axis name or several; modes left out at the end are not split.
-            devices: the ranks in the mesh, as `np.vectorize(lambda d: d.id)(mesh.devices)`; row-major order if None.
+        Parameters
+        ----------
+        shape : Iterable[int] | int
+            The shape of the array.
+        mesh : Mapping[str, int]
+            The size of each axis of the mesh, in its order: `mesh.shape`.
+        spec : Sequence[str | Sequence[str] | None]
+            `tuple(spec)`: per mode, None, an axis name or several; modes left out at the end are not split.
+        devices : Sequence, optional
+            The ranks in the mesh, as `np.vectorize(lambda d: d.id)(mesh.devices)`; row-major order if None.
 
-        Raises:
-            LayoutError: an axis does not exist or is used twice; the parts are uneven, which JAX refuses too; or no
-                layout has the devices in this order.
+        Raises
+        ------
+        LayoutError
+            An axis does not exist or is used twice; the parts are uneven, which JAX refuses too; or no layout has the
+            devices in this order.
 
+        Examples
+        --------
         >>> from rote import Distribution
         >>> print(Distribution.from_sharding((8, 6), {"x": 2, "y": 2}, (("x", "y"), None)))
         block[(0,1),()] on (8, 6), grid 2x2

@@ -48,19 +48,30 @@ class Rooted:
 def L(*modes: Mode, kind: str = "cyclic", view: str | None = None) -> Layout:
     """Return a layout from a Python expression: for each mode, a grid mode, an entry, or a tuple of them.
 
-    Args:
-        modes: `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
-            `cyclic(1, 4)` have a kind of their own.
-        kind: the kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
-        view: the view prefix, as in the text: "a (r s=4)".
+    Parameters
+    ----------
+    *modes : int | Entry | tuple[int | Entry, ...]
+        `()` for a whole mode, `0` or `(0)` for one grid mode, `(0, 1)` for successive refinement; `block(0)` and
+        `cyclic(1, 4)` have a kind of their own.
+    kind : str, default 'cyclic'
+        The kind of every entry that names none, as in the text: "cyclic", "cyclic(4)", "block", "block(ceil)".
+    view : str, optional
+        The view prefix, as in the text: "a (r s=4)".
 
-    Returns:
+    Returns
+    -------
+    Layout
         The `Layout`, equal to the one that `parse` reads. `+ partial(…)` and `| root(…)` add to it.
 
-    Raises:
-        LayoutError: a grid mode is not a number, is negative or is used twice.
-        NotationError: the kind or the view is not in the language, or the view has another number of modes.
+    Raises
+    ------
+    LayoutError
+        A grid mode is not a number, is negative or is used twice.
+    NotationError
+        The kind or the view is not in the language, or the view has another number of modes.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.L((0), (), (1), kind="block")
     rote.parse('block[(0),(),(1)]')
@@ -85,18 +96,29 @@ def block(grid_mode: int, *sizes: int | Rounding) -> Entry:
     last ones shorter or empty (BLOCK of HPF, FFTW-MPI, torch.chunk). In `block(0, "floor")`, part i begins at
     floor(i*n/p) (heFFTe, OpenFFT).
 
-    Args:
-        grid_mode: the number of the grid mode.
-        sizes: nothing, one size, "ceil" or "floor", or one size per part.
+    Parameters
+    ----------
+    grid_mode : int
+        The number of the grid mode.
+    *sizes : int | {'ceil', 'floor'}
+        Nothing, one size, "ceil" or "floor", or one size per part.
 
-    Returns:
+    Returns
+    -------
+    Entry
         The entry, for use in `L(…)` and `layout.split`.
 
-    Raises:
-        LayoutError: the grid mode is not an integer, or a size is not an integer of at least 0.
+    Raises
+    ------
+    LayoutError
+        The grid mode is not an integer, or a size is not an integer of at least 0.
 
+    Notes
+    -----
     Source: Dalcin et al. (2019, eq. 9 and algorithm 1); Duy and Ozaki (2015, eq. 2).
 
+    Examples
+    --------
     >>> from rote import L, block
     >>> [block_.on(10, 4).local_shape(0) for block_ in (L(block(0)), L(block(0, "ceil")), L(block(0, "floor")))]
     [(3,), (3,), (2,)]
@@ -112,17 +134,27 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
 
     Tile q goes to coordinate (q + at) mod p of p.
 
-    Args:
-        grid_mode: the number of the grid mode.
-        b: the number of indices in a tile.
-        at: the coordinate of the first tile (RSRC or CSRC of ScaLAPACK).
+    Parameters
+    ----------
+    grid_mode : int
+        The number of the grid mode.
+    b : int, default 1
+        The number of indices in a tile.
+    at : int, default 0
+        The coordinate of the first tile (RSRC or CSRC of ScaLAPACK).
 
-    Returns:
+    Returns
+    -------
+    Entry
         The entry, for use in `L(…)` and `layout.split`.
 
-    Raises:
-        LayoutError: the grid mode is not an integer, `at` not one of at least 0, or b not one of at least 1.
+    Raises
+    ------
+    LayoutError
+        The grid mode is not an integer, `at` not one of at least 0, or b not one of at least 1.
 
+    Examples
+    --------
     >>> from rote import L, cyclic
     >>> print(L(cyclic(0, 4, at=2), cyclic(1, at=1)))
     cyclic(4,at=2)[(0),(1:cyclic(at=1))]
@@ -133,13 +165,20 @@ def cyclic(grid_mode: int, b: int = 1, *, at: int = 0) -> Entry:
 def partial(*grid_modes: int, op: Op = "sum") -> Partial:
     """An addition to a layout: with `layout + partial(3)`, the value is a reduction over grid mode 3.
 
-    Args:
-        grid_modes: the grid modes over which the contributions of ranks are reduced.
-        op: "sum", "max", "min" or "prod".
+    Parameters
+    ----------
+    *grid_modes : int
+        The grid modes over which the contributions of ranks are reduced.
+    op : {'sum', 'max', 'min', 'prod'}, default 'sum'
+        "sum", "max", "min" or "prod".
 
-    Raises:
-        LayoutError: `op` is not one of these, or a grid mode is not an integer.
+    Raises
+    ------
+    LayoutError
+        `op` is not one of these, or a grid mode is not an integer.
 
+    Examples
+    --------
     >>> from rote import L, partial
     >>> print(L(0, ()) + partial(1), L(0, ()) + partial(1, op="max"))
     [(0),()]+(1) [(0),()]+max(1)
@@ -152,13 +191,20 @@ def partial(*grid_modes: int, op: Op = "sum") -> Partial:
 def root(grid_mode: int, at: int = 0) -> Rooted:
     """An addition to a layout: with `layout | root(2, at=1)`, only coordinate 1 of grid mode 2 holds data.
 
-    Args:
-        grid_mode: the number of the grid mode.
-        at: the coordinate that holds data.
+    Parameters
+    ----------
+    grid_mode : int
+        The number of the grid mode.
+    at : int, default 0
+        The coordinate that holds data.
 
-    Raises:
-        LayoutError: the grid mode or the coordinate is not an integer.
+    Raises
+    ------
+    LayoutError
+        The grid mode or the coordinate is not an integer.
 
+    Examples
+    --------
     >>> from rote import L, root
     >>> print(L(0, ()) | root(1) | root(2, at=1))
     [(0),()]|(1,2@1)

@@ -40,11 +40,17 @@ Placed = tuple[Layout, tuple[int, ...], Grid]
 class ScalapackArray(NamedTuple):
     """A descriptor of a ScaLAPACK matrix and the grid of its processes.
 
-    Attributes:
-        desc: DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
-        grid: (NPROW, NPCOL).
-        order: how the processes are numbered, for BLACS_GRIDINIT.
+    Attributes
+    ----------
+    desc : tuple[int, ...]
+        DTYPE, CTXT, M, N, MB, NB, RSRC, CSRC, LLD.
+    grid : tuple[int, int]
+        (NPROW, NPCOL).
+    order : ForwardRef("{'row', 'column'}")
+        How the processes are numbered, for BLACS_GRIDINIT.
 
+    Examples
+    --------
     >>> import rote
     >>> matrix = rote.parse("cyclic(2)[(0),(1)]").on((8, 4), (2, 1)).to_scalapack(0)
     >>> matrix.desc, matrix.grid, matrix.order
@@ -59,10 +65,15 @@ class ScalapackArray(NamedTuple):
 class ShardedArray(NamedTuple):
     """A mesh and a PartitionSpec of JAX.
 
-    Attributes:
-        mesh: the size of each axis by name.
-        spec: per mode of the tensor, the axis or the axes that split it; None for a whole one.
+    Attributes
+    ----------
+    mesh : dict[str, int]
+        The size of each axis by name.
+    spec : tuple[str | tuple[str, ...] | None, ...]
+        Per mode of the tensor, the axis or the axes that split it; None for a whole one.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.parse("block[(0),()]").on((8, 4), 2).to_sharding()
     ShardedArray(mesh={'g0': 2}, spec=('g0', None))

@@ -39,11 +39,17 @@ class Grid(Printed):
 
     Ranks are numbered in row-major order, as in MPI's Cartesian communicators.
 
-    Raises:
-        LayoutError: an extent is not a positive integer, or there are more than `MOST_PROCESSES` processes.
+    Raises
+    ------
+    LayoutError
+        An extent is not a positive integer, or there are more than `MOST_PROCESSES` processes.
 
+    Notes
+    -----
     Source: Dalcin et al. (2019, section 3.4).
 
+    Examples
+    --------
     >>> import rote
     >>> grid = rote.Grid((2, 3))
     >>> grid.order, grid.size, grid.coordinates(4), grid.rank((1, 1))
@@ -62,14 +68,21 @@ class Grid(Printed):
     def of(nprocs: int, order: int | Sequence[int]) -> Grid:
         """The most balanced grid of `order` modes over `nprocs` processes, the largest first (as MPI_Dims_create).
 
-        Args:
-            nprocs: the number of processes.
-            order: the number of modes, or their extents, where -1 stands for an extent to be chosen.
+        Parameters
+        ----------
+        nprocs : int
+            The number of processes.
+        order : int | Sequence[int]
+            The number of modes, or their extents, where -1 stands for an extent to be chosen.
 
-        Raises:
-            LayoutError: `nprocs` is below 1 or above `MOST_PROCESSES`, `order` below 0, or 0 for several processes; or
-                the extents do not divide the number of processes.
+        Raises
+        ------
+        LayoutError
+            `nprocs` is below 1 or above `MOST_PROCESSES`, `order` below 0, or 0 for several processes; or the extents
+            do not divide the number of processes.
 
+        Examples
+        --------
         >>> from rote import Grid
         >>> Grid.of(12, 2), Grid.of(8, 3), Grid.of(12, (2, -1)), Grid.of(24, (-1, 2, -1))
         (Grid((4, 3)), Grid((2, 2, 2)), Grid((2, 6)), Grid((4, 2, 3)))
@@ -103,6 +116,8 @@ class Grid(Printed):
 
         Modes that do not divide each other are one mode of it.
 
+        Examples
+        --------
         >>> from rote import Grid
         >>> Grid((4, 6)).refine(Grid((2, 12))), Grid((2, 3, 5)).refine(Grid((3, 2, 5)))
         (Grid((2, 2, 6)), Grid((6, 5)))
@@ -125,9 +140,13 @@ class Grid(Printed):
     def coordinates(self, rank: int) -> tuple[int, ...]:
         """The coordinates of a rank, one per grid mode.
 
-        Raises:
-            LayoutError: the grid has no such rank.
+        Raises
+        ------
+        LayoutError
+            The grid has no such rank.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.Grid((2, 3)).coordinates(4)
         (1, 1)
@@ -143,9 +162,13 @@ class Grid(Printed):
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at some coordinates, one per grid mode.
 
-        Raises:
-            LayoutError: the grid has no such coordinates.
+        Raises
+        ------
+        LayoutError
+            The grid has no such coordinates.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.Grid((2, 3)).rank((1, 1))
         4

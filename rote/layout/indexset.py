@@ -49,6 +49,8 @@ class IndexSet:
     `start` is the least element, and `stop` is one more than the greatest. The runs are sorted, disjoint, do not touch
     and lie in [0, period). An interval has period 1. Two sets are equal if they hold the same elements.
 
+    Examples
+    --------
     >>> import rote
     >>> (evens,) = rote.parse("[(0)]").on(9, 2).index_sets(0)
     >>> list(evens), len(evens), 3 in evens
@@ -137,6 +139,8 @@ class IndexSet:
     def cycles(self) -> tuple[Cycles, ...]:
         """The set as its whole periods, followed by the rest of one more.
 
+        Examples
+        --------
         >>> IndexSet(0, 9, 4, ((0, 2),)).cycles()
         (Cycles(start=0, number=2, period=4, runs=((0, 2),)), Cycles(start=8, number=1, period=4, runs=((0, 1),)))
         """
@@ -195,8 +199,10 @@ class IndexSet:
     def at(self, position: int) -> int:
         """The element at a position, counted from 0.
 
-        Raises:
-            IndexError: there is no such position.
+        Raises
+        ------
+        IndexError
+            There is no such position.
         """
         if not 0 <= position < len(self):
             raise IndexError(position)

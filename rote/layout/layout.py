@@ -52,19 +52,31 @@ class Layout(LayoutSyntax, Printed):
     Layouts are frozen, hashable values; `parse` and `L` make them. `a >> b` is the `Transition` from one to another,
     `a + partial(3)` is partial over grid mode 3, and `a | root(2)` is rooted at coordinate 0 of grid mode 2.
 
-    Attributes:
-        modes: per mode of the view, the entries that refine it, in order.
-        view: how the tensor's modes are read; None without a view.
-        op: the reduction of a partial layout: "sum", "max", "min" or "prod".
-        partial: the grid modes over which the value is a reduction.
-        rooted: pairs (grid mode, coordinate): only that coordinate holds data.
+    Attributes
+    ----------
+    modes : tuple[tuple[Entry, ...], ...]
+        Per mode of the view, the entries that refine it, in order.
+    view : View | None
+        How the tensor's modes are read; None without a view.
+    op : {'sum', 'max', 'min', 'prod'}
+        The reduction of a partial layout: "sum", "max", "min" or "prod".
+    partial : tuple[int, ...]
+        The grid modes over which the value is a reduction.
+    rooted : tuple[tuple[int, int], ...]
+        Pairs (grid mode, coordinate): only that coordinate holds data.
 
-    Raises:
-        LayoutError: a grid mode is used twice or is not an integer, or the view has another number of modes. Methods
-            raise it if there is no such mode, or if the layout does not name such a grid mode, or already names it.
+    Raises
+    ------
+    LayoutError
+        A grid mode is used twice or is not an integer, or the view has another number of modes. Methods raise it if
+        there is no such mode, or if the layout does not name such a grid mode, or already names it.
 
+    Notes
+    -----
     Source: Popovici et al. (2019, section 3.1.2).
 
+    Examples
+    --------
     >>> from rote import parse
     >>> a = parse("[(0),(),(1)]")
     >>> str(a.move(0, to=1)), a.drop(1).is_prefix_of(a), a >> "[(),(0),(1)]"
@@ -133,9 +145,13 @@ class Layout(LayoutSyntax, Printed):
     def on(self, shape: Iterable[int] | int, grid: Grid | Iterable[int] | int) -> Distribution:
         """The distribution of the layout on a tensor's own shape and a grid (a `Grid`, or its shape).
 
-        Raises:
-            LayoutError: the shape has another order, the grid lacks a mode, or a size or root does not fit.
+        Raises
+        ------
+        LayoutError
+            The shape has another order, the grid lacks a mode, or a size or root does not fit.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("block[(0),()]").on((5, 3), (2,)).local_shape(0)
         (3, 3)
@@ -146,6 +162,8 @@ class Layout(LayoutSyntax, Printed):
     def move(self, grid_mode: int, to: int) -> Self:
         """The layout in which the entry of `grid_mode` is the last one of mode `to`: an all-to-all.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> print(parse("block[(0),(1)]").move(0, to=1))
         block[(),(1,0)]
@@ -159,6 +177,8 @@ class Layout(LayoutSyntax, Printed):
     def drop(self, grid_mode: int) -> Self:
         """The layout without `grid_mode`, over which it is then replicated: an all-gather (or all-reduce).
 
+        Examples
+        --------
         >>> from rote import parse
         >>> print(parse("[(0),(1)]").drop(1), parse("[(0),()]+(1)").drop(1))
         [(0),()] [(0),()]
@@ -179,10 +199,15 @@ class Layout(LayoutSyntax, Printed):
     def split(self, mode: int, entry: int | Entry) -> Self:
         """The layout in which `entry` splits `mode` further: a local slice.
 
-        Args:
-            mode: the number of the mode, from 0; a mode of the view, if there is one.
-            entry: a grid mode, over which the split is cyclic, or an entry such as `block(0)` or `cyclic(0, 4)`.
+        Parameters
+        ----------
+        mode : int
+            The number of the mode, from 0; a mode of the view, if there is one.
+        entry : int | Entry
+            A grid mode, over which the split is cyclic, or an entry such as `block(0)` or `cyclic(0, 4)`.
 
+        Examples
+        --------
         >>> from rote import block, parse
         >>> print(parse("[(0),()]").split(1, block(1)))
         [(0),(1:block)]
@@ -193,6 +218,8 @@ class Layout(LayoutSyntax, Printed):
     def whole(self, mode: int) -> Self:
         """The layout in which nothing splits `mode`: an all-gather over the grid modes that split it.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> print(parse("block[(0,1),(2)]").whole(0))
         block[(),(2)]
@@ -202,9 +229,13 @@ class Layout(LayoutSyntax, Printed):
     def is_prefix_of(self, other: Layout) -> bool:
         """Whether each entry list of this layout begins that of `other`, whose blocks are then parts of this one's.
 
-        Raises:
-            LayoutError: `other` is not a layout.
+        Raises
+        ------
+        LayoutError
+            `other` is not a layout.
 
+        Examples
+        --------
         >>> from rote import parse
         >>> parse("[(0),()]").is_prefix_of(parse("[(0,1),(2)]")), parse("[(1)]").is_prefix_of(parse("[(0,1)]"))
         (True, False)
@@ -246,11 +277,17 @@ class Layout(LayoutSyntax, Printed):
 class Transition(TransitionSyntax, Printed):
     """A source and a target layout of one tensor: `A -> B`, or `a >> b`.
 
-    Raises:
-        LayoutError: the layouts are for tensors of different orders.
+    Raises
+    ------
+    LayoutError
+        The layouts are for tensors of different orders.
 
+    Notes
+    -----
     Source: Popovici et al. (2019, section 3.1.3).
 
+    Examples
+    --------
     >>> from rote import parse
     >>> print(parse("[(0),()]") >> parse("[(),(0)]"))
     [(0),()] -> [(),(0)]
@@ -291,12 +328,18 @@ _SIZES = re.compile(r"(?<=block\()((?:\d+,){3})(?:\d+,){5,}(\d+)(?=\))")
 def parse(text: str) -> Layout:
     """The layout that a text describes. `str(layout)` prints such a text; equal texts give the same object.
 
-    Args:
-        text: a layout, such as `"block[(0),(),(1)]"`.
+    Parameters
+    ----------
+    text : str
+        A layout, such as `"block[(0),(),(1)]"`.
 
-    Raises:
-        NotationError: the text is not a layout, or is a transition `A -> B`; the error shows where, and what to write.
+    Raises
+    ------
+    NotationError
+        The text is not a layout, or is a transition `A -> B`; the error shows where, and what to write.
 
+    Examples
+    --------
     >>> from rote import parse
     >>> parse("[(0:block),(),(1:cyclic(4))]")
     rote.parse('block[(0),(),(1:cyclic(4))]')
@@ -311,12 +354,18 @@ def parse(text: str) -> Layout:
 def parse_transition(text: str) -> Transition:
     """The transition that a text `A -> B` describes. `str(transition)` prints such a text.
 
-    Args:
-        text: two layouts with an arrow between them. Equal texts give the same object.
+    Parameters
+    ----------
+    text : str
+        Two layouts with an arrow between them. Equal texts give the same object.
 
-    Raises:
-        NotationError: the text is not a transition, or is a single layout; the error shows where, and what to write.
+    Raises
+    ------
+    NotationError
+        The text is not a transition, or is a single layout; the error shows where, and what to write.
 
+    Examples
+    --------
     >>> from rote import parse_transition
     >>> parse_transition("[(0),()] -> [(),(0)]")
     rote.parse_transition('[(0),()] -> [(),(0)]')

@@ -68,14 +68,25 @@ _COUNTS = {
 class SolverPlan:
     """The moves, memory and seconds of a solver of a square matrix. It prints itself; `plan` makes it.
 
-    Attributes:
-        name: the function.
-        before, after: the move to tiles, and that of the result back; None if there is none.
-        flops: the operations of all ranks.
-        words, messages: what a rank receives while it solves, at most.
-        memory: the bytes that a rank holds at most, operand and result included.
-        seconds: the time on a machine.
+    Attributes
+    ----------
+    name : str
+        The function.
+    before : Plan
+        The move to tiles.
+    after : Plan | None
+        The move of the result back; None if there is none.
+    flops : float
+        The operations of all ranks.
+    words, messages : float
+        What a rank receives while it solves, at most.
+    memory : int
+        The bytes that a rank holds at most, operand and result included.
+    seconds : float
+        The time on a machine.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.linalg.plan("cholesky", 4096, ranks=4).memory
     134217728
@@ -120,22 +131,37 @@ def plan(
 ) -> SolverPlan:
     """The plan of a solver of an n x n matrix: what it moves, what it holds and what it takes. No rank is needed.
 
-    Args:
-        name: "cholesky", "solve", "inv", "det", "slogdet", "eigh", "eigvalsh", "svd" or "svdvals".
-        n: the rows of the matrix.
-        ranks: the number of ranks.
-        columns: the right sides of "solve".
-        dtype: that of the elements: f4, f8, c8 or c16.
-        layout: that of the operand, on the most balanced grid.
-        machine: the machine, or its name, whose seconds are counted; typical ranks of one node if None.
+    Parameters
+    ----------
+    name : str
+        "cholesky", "solve", "inv", "det", "slogdet", "eigh", "eigvalsh", "svd" or "svdvals".
+    n : int
+        The rows of the matrix.
+    ranks : int
+        The number of ranks.
+    columns : int, default 1
+        The right sides of "solve".
+    dtype : DTypeLike, default 'f8'
+        That of the elements: f4, f8, c8 or c16.
+    layout : Layout | str, optional
+        That of the operand, on the most balanced grid.
+    machine : Machine | str, optional
+        The machine, or its name, whose seconds are counted; typical ranks of one node if None.
 
-    Returns:
+    Returns
+    -------
+    SolverPlan
         The moves, operations, messages, bytes and seconds; it prints itself.
 
-    Raises:
-        PlanError: there is no such solver.
-        LayoutError: the layout does not fit.
+    Raises
+    ------
+    PlanError
+        There is no such solver.
+    LayoutError
+        The layout does not fit.
 
+    Examples
+    --------
     >>> import rote
     >>> print(rote.linalg.plan("eigh", 4096, ranks=4))
     eigh of block[(0),()] on (4096, 4096), grid 4 float64

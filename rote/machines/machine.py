@@ -42,33 +42,54 @@ class Machine:
     data faster. A message between ranks that differ along several grid modes takes the time of the slowest. The
     defaults are typical of ranks that share the memory of one node. `rote tune` measures a machine.
 
-    Attributes:
-        latency: the latency of one message.
-        byte_time: the time to receive a byte.
-        copy_time: the time to pack or unpack a byte.
-        reduce_time: the time to reduce a byte into another.
-        step_time: the time of a step before its first message.
-        flop_time: the time of a multiplication or an addition in a product of matrices of 8-byte numbers.
-        fft_time: the time to transform a byte, for each doubling of the points of a line.
-        cache, cache_factor: the bytes of a rank's cache, and how many times as fast as memory it is; 0 and 1 if no
-            cache is counted.
-        page_factor: how many times as long memory takes if each point of a line lies on a page of its own.
-        memory_time: the time to read a byte and to write it back, which a transform takes beside its arithmetic; 0 if
-            fft_time was measured, for then it has what memory takes.
-        rough_factor: how many times as long lines take to transform whose points have a prime factor above 13; 1 in
-            profiles, whose documents have no such lines.
-        network: the levels and the topology from which latency and byte_time follow along each mode of any grid; None
-            if they are the numbers above.
-        name: its name; "" if it has none. Machines with equal times are equal, whatever their names.
-        profile: what it was read from, with the range and the source of each number; None if it was not, or if the
-            machine was read from JSON.
-        pick: which numbers of the profile it has, as for `of`.
+    Attributes
+    ----------
+    latency : float | tuple[float, ...]
+        The latency of one message.
+    byte_time : float | tuple[float, ...]
+        The time to receive a byte.
+    copy_time : float | tuple[float, ...]
+        The time to pack or unpack a byte.
+    reduce_time : float | tuple[float, ...]
+        The time to reduce a byte into another.
+    step_time : float
+        The time of a step before its first message.
+    flop_time : float
+        The time of a multiplication or an addition in a product of matrices of 8-byte numbers.
+    fft_time : float
+        The time to transform a byte, for each doubling of the points of a line.
+    cache, cache_factor : float
+        The bytes of a rank's cache, and how many times as fast as memory it is; 0 and 1 if no cache is counted.
+    page_factor : float
+        How many times as long memory takes if each point of a line lies on a page of its own.
+    memory_time : float
+        The time to read a byte and to write it back, which a transform takes beside its arithmetic; 0 if fft_time was
+        measured, for then it has what memory takes.
+    rough_factor : float
+        How many times as long lines take to transform whose points have a prime factor above 13; 1 in profiles, whose
+        documents have no such lines.
+    network : Network | None
+        The levels and the topology from which latency and byte_time follow along each mode of any grid; None if they
+        are the numbers above.
+    name : str
+        Its name; "" if it has none. Machines with equal times are equal, whatever their names.
+    profile : Profile | None
+        What it was read from, with the range and the source of each number; None if it was not, or if the machine was
+        read from JSON.
+    pick : str | Mapping[str, str | float]
+        Which numbers of the profile it has, as for `of`.
 
-    Raises:
-        PlanError: a time is negative or above 1e100, or not a number.
+    Raises
+    ------
+    PlanError
+        A time is negative or above 1e100, or not a number.
 
+    Notes
+    -----
     Source: Popovici et al. (2019, eq. 18 to 21), where latency is alpha and byte_time beta.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.Machine(latency=(1e-6, 5e-6)).along(rote.Grid((2, 2))).latency
     (1e-06, 5e-06)
@@ -104,17 +125,24 @@ class Machine:
     def load(cls, name: str, ranks_per_node: int | None = None, threads: int | None = None) -> Machine:
         """The machine of a name, or of a profile in a file.
 
-        Args:
-            name: one of `Machine.names()`; or the path of a file in TOML; or "here", the machine that `rote tune`
-                measured on a host like this one, on the most ranks. Each host keeps its own, so a program on several
-                hosts loads "here" on one rank and sends it to the others, as `fft.FFT(…, machine="here")` does.
-            ranks_per_node: the ranks of a node; the profile's usual ones if None. Not for "here".
-            threads: the threads of a rank; if None, as many as the node has cores for. Not for "here".
+        Parameters
+        ----------
+        name : str
+            One of `Machine.names()`; or the path of a file in TOML; or "here", the machine that `rote tune` measured on
+            a host like this one, on the most ranks. Each host keeps its own, so a program on several hosts loads "here"
+            on one rank and sends it to the others, as `fft.FFT(…, machine="here")` does.
+        ranks_per_node : int, optional
+            The ranks of a node; the profile's usual ones if None. Not for "here".
+        threads : int, optional
+            The threads of a rank; if None, as many as the node has cores for. Not for "here".
 
-        Raises:
-            PlanError: there is no such machine, its file has a mistake, a node has fewer cores, or nothing is measured
-                here.
+        Raises
+        ------
+        PlanError
+            There is no such machine, its file has a mistake, a node has fewer cores, or nothing is measured here.
 
+        Examples
+        --------
         >>> import rote
         >>> machine = rote.Machine.load("k-computer")
         >>> print(machine.network.placement(rote.Grid((8, 4))))
@@ -140,13 +168,26 @@ class Machine:
     ) -> Machine:
         """The machine of a profile.
 
-        Args:
-            order: "block" if ranks in a row share a node, "cyclic" if they go to the nodes in turn.
-            pick: "value" of each number, its "fast" or its "slow" end; or for some a number, "low" or "high".
+        Parameters
+        ----------
+        profile : Profile
+            A profile, as `Machine.load` reads it.
+        ranks_per_node : int, optional
+            The ranks on a node; those of the profile if None.
+        threads : int, optional
+            The threads of a rank; if None, as many as the node has cores for its ranks.
+        order : {'block', 'cyclic'}, default 'block'
+            "block" if ranks in a row share a node, "cyclic" if they go to the nodes in turn.
+        pick : str | Mapping[str, str | float], default 'value'
+            "value" of each number, its "fast" or its "slow" end; or for some a number, "low" or "high".
 
-        Raises:
-            PlanError: it is no profile, a node has fewer cores, or `pick` names no such number or end.
+        Raises
+        ------
+        PlanError
+            It is no profile, a node has fewer cores, or `pick` names no such number or end.
 
+        Examples
+        --------
         >>> import rote
         >>> profile = rote.Machine.load("fat-tree").profile
         >>> machine = rote.Machine.of(profile, ranks_per_node=4, order="cyclic")
@@ -164,6 +205,8 @@ class Machine:
     def names() -> tuple[str, ...]:
         """The names of the machines that come with Rote. "here" is not among them, for it has no profile.
 
+        Examples
+        --------
         >>> import rote
         >>> "k-computer" in rote.Machine.names()
         True
@@ -173,6 +216,8 @@ class Machine:
     def at(self, pick: Pick) -> Machine:
         """A machine of the same profile, ranks and threads, with other picks of its numbers, as for `of`.
 
+        Examples
+        --------
         >>> import rote
         >>> slow = rote.Machine.load("k-computer").at("slow")
         >>> slow.latency, slow.network.ranks_per_node
@@ -185,6 +230,8 @@ class Machine:
     def on(self, ranks: int) -> Machine:
         """The machine of a job of so many ranks: if they are fewer than fill a node, only they share its memory.
 
+        Examples
+        --------
         >>> import rote
         >>> machine = rote.Machine.load("fat-tree")
         >>> machine.on(2).copy_time < machine.copy_time, machine.on(64) is machine
@@ -198,9 +245,13 @@ class Machine:
     def along(self, grid: Grid) -> Times:
         """The times per mode of a grid (of one mode if its order is 0).
 
-        Raises:
-            PlanError: the machine has times for a grid of another order.
+        Raises
+        ------
+        PlanError
+            The machine has times for a grid of another order.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.Machine(latency=1e-6, byte_time=(1e-10, 4e-10)).along(rote.Grid((2, 2))).byte_time
         (1e-10, 4e-10)
@@ -213,6 +264,8 @@ class Machine:
     def at_best_along(self, *grids: Grid) -> Times:
         """The times per mode of several grids, one after the other, with copies in cache: for lower bounds.
 
+        Examples
+        --------
         >>> import rote
         >>> machine = rote.Machine(copy_time=2.0, cache=1e6, cache_factor=4)
         >>> machine.at_best_along(rote.Grid((2, 2)), rote.Grid((4,))).copy_time
@@ -225,6 +278,15 @@ class Machine:
     def in_cache(self, times: Times, nbytes: float) -> Times:
         """The times of a step whose blocks before and after have so many bytes: copies and sums are faster in cache.
 
+        Parameters
+        ----------
+        times : Times
+            The times along a step's grid modes, as `along` gives them.
+        nbytes : float
+            The bytes of the blocks before and after the step.
+
+        Examples
+        --------
         >>> import rote
         >>> machine = rote.Machine(copy_time=2.0, cache=1e6, cache_factor=4)
         >>> [machine.in_cache(machine.along(rote.Grid((2,))), nbytes).copy_time for nbytes in (1e5, 1e7)]
@@ -240,6 +302,8 @@ class Machine:
     def as_dict(self) -> dict[str, Any]:
         """The times by name, in seconds: `Machine(**machine.as_dict())` is the machine. It has what is not usual.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.Machine().as_dict()["latency"]
         2e-06

@@ -29,16 +29,27 @@ def contraction(plan: Contraction, *, letters: str | None = None) -> Figure:
     A rank has one colour in all products; a hatched cell is computed by several ranks. Of a product of more than three
     letters, three are drawn, first those that are split, and the others are at index 0.
 
-    Args:
-        letters: the letters to draw, one to three, in this order; a product that lacks some is drawn without them.
+    Parameters
+    ----------
+    plan : Contraction
+        A contraction, as `rote.compile_einsum` returns it.
+    letters : str, optional
+        The letters to draw, one to three, in this order; a product that lacks some is drawn without them.
 
-    Returns:
+    Returns
+    -------
+    Figure
         The figure drawn on; a notebook shows it, `.savefig("who.png")` writes it.
 
-    Raises:
-        PlanError: `letters` are not one to three different letters of the contraction.
-        RoteError: matplotlib is not installed.
+    Raises
+    ------
+    PlanError
+        `letters` are not one to three different letters of the contraction.
+    RoteError
+        Matplotlib is not installed.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile_einsum("ik,kj->ij", [(8, 8), (8, 8)], ["block[(0),(1)]"] * 2, grid=(2, 2))
     >>> figure = rote.plot.contraction(plan)

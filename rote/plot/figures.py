@@ -56,19 +56,30 @@ def layout(
     and the last of these ranks. Along a mode with more than 128 runs of equal owners, only the first 128 are drawn, and
     the title says so.
 
-    Args:
-        ax: where to draw; a new figure if it is None.
-        modes: the modes to show, one to three; the others are at index 0. If None, all modes, of which there are at
-            most three.
-        legend: whether to add one.
+    Parameters
+    ----------
+    ax : Axes, optional
+        Where to draw; a new figure if it is None.
+    modes : Sequence[int], optional
+        The modes to show, one to three; the others are at index 0. If None, all modes, of which there are at most
+        three.
+    legend : bool, default True
+        Whether to add one.
 
-    Returns:
+    Returns
+    -------
+    Figure
         The figure drawn on; a notebook shows it, `.savefig("who.png")` writes it.
 
-    Raises:
-        LayoutError: `dist` is not a distribution; or the tensor has more than three modes and `modes` is None.
-        RoteError: matplotlib is not installed.
+    Raises
+    ------
+    LayoutError
+        `dist` is not a distribution; or the tensor has more than three modes and `modes` is None.
+    RoteError
+        Matplotlib is not installed.
 
+    Examples
+    --------
     >>> import rote
     >>> figure = rote.plot.layout(rote.parse("block[(0),(1),()]").on((12, 12, 12), (3, 4)))
     >>> figure.axes[0].get_title()
@@ -96,6 +107,8 @@ def plan(plan: Plan, *, modes: Sequence[int] | None = None, messages: bool = Fal
     A rank has one colour in all layouts. `modes`, errors and the figure are as for `layout`. With `messages=True`, the
     message matrix of each step is drawn below its arrow, as by `messages`; more than 1024 ranks raise PlanError.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4)
     >>> figure = rote.plot.plan(plan)
@@ -139,19 +152,31 @@ def stages(
 
     A rank has one colour in all layouts.
 
-    Args:
-        dists: distributions on grids of as many ranks, of any shapes.
-        arrows: the words above and below each arrow; there is one arrow less than layouts.
-        captions: per layout, the work that is done in it, a line of its title.
-        modes: per layout, the modes to show, one to three; the others are at index 0.
+    Parameters
+    ----------
+    dists : Sequence[Distribution]
+        Distributions on grids of as many ranks, of any shapes.
+    arrows : Sequence[tuple[str, str]]
+        The words above and below each arrow; there is one arrow less than layouts.
+    captions : Sequence[str]
+        Per layout, the work that is done in it, a line of its title.
+    modes : Sequence[Sequence[int]]
+        Per layout, the modes to show, one to three; the others are at index 0.
 
-    Returns:
+    Returns
+    -------
+    Figure
         The figure drawn on.
 
-    Raises:
-        LayoutError: `modes` are not different modes of a layout, or more than three.
-        RoteError: matplotlib is not installed.
+    Raises
+    ------
+    LayoutError
+        `modes` are not different modes of a layout, or more than three.
+    RoteError
+        Matplotlib is not installed.
 
+    Examples
+    --------
     >>> import rote
     >>> rows, columns = (rote.parse(text).on((4, 4), 2) for text in ("block[(0),()]", "block[(),(0)]"))
     >>> move, actions, modes = ("alltoall", "over 0"), ["fft(1)", "fft(0)"], [(0, 1), (0, 1)]
@@ -194,18 +219,29 @@ def messages(plan: Plan, ax: Axes | None = None, *, step: int | None = None, leg
     with numbers if these can be read; more ranks are points of an image. Above 256 ranks a point stands for several,
     and shows the largest of their messages.
 
-    Args:
-        ax: where to draw one matrix; a new figure if it is None.
-        step: the step to show, counted from 1 as in the printed plan; all steps if it is None.
-        legend: whether to explain the colours.
+    Parameters
+    ----------
+    ax : Axes, optional
+        Where to draw one matrix; a new figure if it is None.
+    step : int, optional
+        The step to show, counted from 1 as in the printed plan; all steps if it is None.
+    legend : bool, default True
+        Whether to explain the colours.
 
-    Returns:
+    Returns
+    -------
+    Figure
         The figure drawn on.
 
-    Raises:
-        PlanError: there is no such step, `ax` is given for several steps, or there are more than 1024 ranks.
-        RoteError: matplotlib is not installed.
+    Raises
+    ------
+    PlanError
+        There is no such step, `ax` is given for several steps, or there are more than 1024 ranks.
+    RoteError
+        Matplotlib is not installed.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile("block[(0),(),()] -> block[(),(0),()]", shape=(8, 8, 8), grid=4)
     >>> figure = rote.plot.messages(plan)

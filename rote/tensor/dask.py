@@ -35,15 +35,28 @@ def from_dask(array: Any, layout: Layout | str, comm: object | None = None, grid
     as evenly as the chunks allow, and a compiled plan moves them into the layout, which is no implicit move. What
     several chunks need, each rank that has one of them computes for itself.
 
-    Args:
-        array: a Dask array, the same on all ranks.
-        layout, comm, grid: as in `DistTensor.from_global`.
+    Parameters
+    ----------
+    array : DistTensor | array_like
+        A Dask array, the same on all ranks.
+    layout : Layout | str
+        As in `DistTensor.from_global`.
+    comm : object, optional
+        As in `DistTensor.from_global`.
+    grid : Grid | Sequence[int] | int, optional
+        As in `DistTensor.from_global`.
 
-    Raises:
-        TypeError: `array` is no Dask array.
-        RoteError: Dask does not know the sizes of its chunks.
-        LayoutError: the layout does not fit, or ranks give different arrays.
+    Raises
+    ------
+    TypeError
+        `array` is no Dask array.
+    RoteError
+        Dask does not know the sizes of its chunks.
+    LayoutError
+        The layout does not fit, or ranks give different arrays.
 
+    Examples
+    --------
     >>> import dask.array, rote
     >>> d = dask.array.arange(12, chunks=3).reshape(4, 3)
     >>> rote.from_dask(d + 1, "block[(),(0)]").to_global()[3].tolist()

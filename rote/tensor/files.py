@@ -75,30 +75,45 @@ def save(
     `block(ceil)`, cyclic ones and views to blocks. Of several replicas one is written, and of a rooted tensor the
     root's block.
 
-    Args:
-        path: the file; its suffix names the format.
-        x: a tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name or `dims` is the root
-            array; elsewhere its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written with
-            its attributes, the names of its modes, and its coordinates, each as a tensor of its name.
-        attributes: of the file, or of the step: numbers, truth values, texts, and lists of these; a tensor of order 0
-            that every rank has is a number. If None, those of the Dataset.
-        step: the number of a step to write, as a group; everything else in the file stays. In HDF5 the file is copied
-            for it; for many steps of many bytes use Zarr, which writes only the step.
-        progress: called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for 256
-            MiB or more, if its standard error is a terminal.
-        dims: the names of the modes, one text per mode, for all tensors or for each by its name; xarray needs them to
-            open a Zarr store. A tensor of one mode that has the name of a mode is its scale.
+    Parameters
+    ----------
+    path : str | PathLike[str]
+        The file; its suffix names the format.
+    x : Distributed | Mapping[str, Distributed] | Any
+        A tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name or `dims` is the root array;
+        elsewhere its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written with its
+        attributes, the names of its modes, and its coordinates, each as a tensor of its name.
+    attributes : Mapping[str, object], optional
+        Of the file, or of the step: numbers, truth values, texts, and lists of these; a tensor of order 0 that every
+        rank has is a number. If None, those of the Dataset.
+    step : int, optional
+        The number of a step to write, as a group; everything else in the file stays. In HDF5 the file is copied for it;
+        for many steps of many bytes use Zarr, which writes only the step.
+    progress : Callable[[float], object], optional
+        Called on this rank with the part that is written, from 0 to 1. Without it, rank 0 shows a bar for 256 MiB or
+        more, if its standard error is a terminal.
+    dims : Sequence[str] | str | Mapping[str, Sequence[str] | str], optional
+        The names of the modes, one text per mode, for all tensors or for each by its name; xarray needs them to open a
+        Zarr store. A tensor of one mode that has the name of a mode is its scale.
 
-    Raises:
-        OSError: the file cannot be made or written: no such folder, no permission, no space, a circle of links. All
-            ranks raise the same error.
-        LayoutError: a tensor is partial; implicit moves are refused, and one is needed; or `dims` do not fit the shape,
-            or give one name to modes of several extents, or to a mode and a tensor that is no scale of it.
-        RoteError: the suffix names no known format, or the format cannot hold this; a library is missing; another job
-            writes the file for more than a minute.
-        CommError: ranks give different names, dims, attributes, steps or paths.
-        TypeError: `x` is neither a tensor nor tensors by name.
+    Raises
+    ------
+    OSError
+        The file cannot be made or written: no such folder, no permission, no space, a circle of links. All ranks raise
+        the same error.
+    LayoutError
+        A tensor is partial; implicit moves are refused, and one is needed; or `dims` do not fit the shape, or give one
+        name to modes of several extents, or to a mode and a tensor that is no scale of it.
+    RoteError
+        The suffix names no known format, or the format cannot hold this; a library is missing; another job writes the
+        file for more than a minute.
+    CommError
+        Ranks give different names, dims, attributes, steps or paths.
+    TypeError
+        `x` is neither a tensor nor tensors by name.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> def program(comm):
     ...     u = rote.DistTensor.from_function(lambda i, j: 10 * i + j, (4, 6), "block[(0),()]", comm)
@@ -266,21 +281,31 @@ def load_as(
 def contents(path: Path, step: int | None = None, comm: object | None = None) -> Contents:
     """Return the tensors, attributes and steps of a file, without the elements. Collective; only rank 0 reads.
 
-    Args:
-        path: the file, as in `load`.
-        step: the step; the last one if None.
-        comm: as in `load`.
+    Parameters
+    ----------
+    path : str | PathLike[str]
+        The file, as in `load`.
+    step : int, optional
+        The step; the last one if None.
+    comm : object, optional
+        As in `load`.
 
-    Returns:
+    Returns
+    -------
+    Contents
         `tensors` by name, each with `shape`, `dtype`, `dims`, the names of its modes, and its own `attributes`;
-        `attributes` of the file or the step by name; `step`
-        and all `steps`; `links` of an HDF5 file, by name, to what they lead to; `unread` by name, why something that is
-        stored like a tensor cannot be read as one.
+        `attributes` of the file or the step by name; `step` and all `steps`; `links` of an HDF5 file, by name, to what
+        they lead to; `unread` by name, why something that is stored like a tensor cannot be read as one.
 
-    Raises:
-        OSError, RoteError: as `load`, the same error on all ranks.
-        CommError: ranks give different paths or steps.
+    Raises
+    ------
+    OSError, RoteError
+        As `load`, the same error on all ranks.
+    CommError
+        Ranks give different paths or steps.
 
+    Examples
+    --------
     >>> import rote
     >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
     >>> for step in (0, 5):

@@ -75,10 +75,15 @@ class BoundMove(BoundToRun, Generic[T]):
     `x.move_to(layout)` makes it. A call costs little more than the messages between the ranks. Calls are collective; a
     rank that is alone copies.
 
-    Attributes:
-        source, result: the two tensors.
-        plan: the plan that moves the elements.
+    Attributes
+    ----------
+    source, result : DistTensor
+        The two tensors.
+    plan : Plan
+        The plan that moves the elements.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> x = DistTensor.zeros((2, 3), "block[(0),()]")
     >>> move = x.move_to("block[(),(0)]")
@@ -233,21 +238,34 @@ def redistribute(
     `x.redistribute(layout)`, bit for bit. Tensors of more than 256 KiB, and those whose elements a collective of MPI
     adds up, are moved separately. The workspace is at most 32 MiB in addition to the tensors.
 
-    Args:
-        tensors: tensors of one communicator, in the same order on all ranks.
-        layout: one new layout for all tensors, which must have its order; or one for each.
-        grid: the grid of the new layouts, over the same ranks, as in `from_global`; if None, each tensor keeps its own.
-        wire: "f4" rounds elements to single precision in messages, as in `x.redistribute`; all must be f8 or c16.
+    Parameters
+    ----------
+    tensors : Sequence[DistTensor]
+        Tensors of one communicator, in the same order on all ranks.
+    layout : Layout | str | Sequence[Layout | str]
+        One new layout for all tensors, which must have its order; or one for each.
+    grid : Grid | Sequence[int] | int, optional
+        The grid of the new layouts, over the same ranks, as in `from_global`; if None, each tensor keeps its own.
+    wire : str, optional
+        "f4" rounds elements to single precision in messages, as in `x.redistribute`; all must be f8 or c16.
 
-    Returns:
+    Returns
+    -------
+    list[T]
         The new tensors, in the same order.
 
-    Raises:
-        LayoutError: a layout does not fit, there are not as many layouts as tensors, the tensors have several
-            communicators, or ranks give them in different orders.
-        PlanError, CommError: as `x.redistribute`; or `wire` is given, and a tensor is not of double precision.
-        TypeError: one of `tensors` is not a tensor.
+    Raises
+    ------
+    LayoutError
+        A layout does not fit, there are not as many layouts as tensors, the tensors have several communicators, or
+        ranks give them in different orders.
+    PlanError, CommError
+        As `x.redistribute`; or `wire` is given, and a tensor is not of double precision.
+    TypeError
+        One of `tensors` is not a tensor.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> def program(comm):
     ...     weights = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]", comm)

@@ -204,13 +204,20 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def item(self, *key: Any) -> Any:
         """One element as a number of Python, the same on all ranks: the only one, or that at a key. Collective.
 
-        Args:
-            key: indices, one for each mode; or one index into the elements in row-major order.
+        Parameters
+        ----------
+        *key : int | tuple[int, ...]
+            Indices, one for each mode; or one index into the elements in row-major order.
 
-        Raises:
-            ValueError: no key is given, and the tensor has several elements, or none.
-            IndexError: there is no such element.
+        Raises
+        ------
+        ValueError
+            No key is given, and the tensor has several elements, or none.
+        IndexError
+            There is no such element.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> x = DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]")
         >>> x.item(1, 0), x.item(-1), x.max().item()
@@ -228,9 +235,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def tolist(self) -> Any:
         """All elements in nested lists, as those of `to_global`, on every rank. Collective.
 
-        Raises:
-            LayoutError: the whole array is too large to be on every rank; see `to_global`.
+        Raises
+        ------
+        LayoutError
+            The whole array is too large to be on every rank; see `to_global`.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").tolist()
         [[1, 2], [3, 4]]
@@ -240,9 +251,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def fill(self, value: Any) -> None:
         """Write one value to all elements, as `x[...] = value`.
 
-        Raises:
-            LayoutError: there are several values.
+        Raises
+        ------
+        LayoutError
+            There are several values.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> x = DistTensor.zeros(2, "block[(0)]")
         >>> x.fill(7)
@@ -377,9 +392,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def to_device(self, device: str, /, *, stream: object | None = None) -> Self:
         """The tensor itself, because "cpu" is the only device.
 
-        Raises:
-            LayoutError: another device, or a stream, is asked for.
+        Raises
+        ------
+        LayoutError
+            Another device, or a stream, is asked for.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> x = DistTensor.zeros(3, "block[(0)]")
         >>> x.to_device("cpu") is x
@@ -413,16 +432,28 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         xarray's operations work if NumPy's functions work for a tensor, and the data of the result is a tensor again
         (`a.data`). Operations that need the whole array, such as `a.values`, are refused.
 
-        Args:
-            dims: the names of the modes; "dim_0" and so on if None.
-            coords: by name, the coordinates along a mode: a plain array of the mode's whole extent, the same on all
-                ranks.
-            name, attrs: as for `xarray.DataArray`.
+        Parameters
+        ----------
+        dims : Sequence[Hashable], optional
+            The names of the modes; "dim_0" and so on if None.
+        coords : Mapping[Any, ArrayLike], optional
+            By name, the coordinates along a mode: a plain array of the mode's whole extent, the same on all ranks.
+        name : Hashable, optional
+            As for `xarray.DataArray`.
+        attrs : Mapping[str, Any], optional
+            As for `xarray.DataArray`.
 
-        Raises:
-            LayoutError: the tensor is partial. RoteError: xarray is not installed.
-            ValueError: names or coordinates do not fit the shape; raised by xarray.
+        Raises
+        ------
+        LayoutError
+            The tensor is partial.
+        RoteError
+            Xarray is not installed.
+        ValueError
+            Names or coordinates do not fit the shape; raised by xarray.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> x = rote.DistTensor.zeros((2, 3), "block[(0),()]")
         >>> a = x.to_xarray(("t", "y"), {"y": np.linspace(0, 1, 3)}, name="u")
@@ -442,9 +473,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         Each rank has its own chunks, so it computes what needs no other: `d[x.slices()]`, and element by element all of
         `rote.from_dask(d, x.layout)`. A chunk of another rank is an error when it is computed.
 
-        Raises:
-            LayoutError: the tensor is partial, or has a view; or its blocks are no chunks, as in nested layouts.
+        Raises
+        ------
+        LayoutError
+            The tensor is partial, or has a view; or its blocks are no chunks, as in nested layouts.
 
+        Examples
+        --------
         >>> import rote
         >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
         >>> rote.from_dask(x.to_dask() + 1, x.layout).to_global()[0].tolist()

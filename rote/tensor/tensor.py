@@ -51,6 +51,17 @@ class DistTensor(ArrayProtocols):
 
     Use the constructors `from_function`, `from_global`, `from_local`, `from_slices`, `zeros`, `empty` and `load`.
 
+    Parameters
+    ----------
+    local : Array
+        This rank's block, of shape `distribution.local_shape(rank)`.
+    distribution : Distribution
+        The layout on the tensor's shape and grid.
+    comm : object, optional
+        A communicator of as many ranks as the grid; if None, the ranks of `rote.run`, MPI's world, or this process.
+
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),()]")
     >>> x
@@ -93,18 +104,29 @@ class DistTensor(ArrayProtocols):
     ) -> Self:
         """A tensor from an array that every rank has whole; each rank copies its own part.
 
-        Args:
-            array: the whole array, the same on all ranks.
-            layout: a layout for the array's order.
-            comm: an mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
-            grid: a grid of as many ranks as the communicator, such as (2, 3), or (2, -1), where -1 stands for the
-                extent that fits; if None, the most balanced grid that the layout allows.
+        Parameters
+        ----------
+        array : ArrayLike
+            The whole array, the same on all ranks.
+        layout : Layout | str
+            A layout for the array's order.
+        comm : object, optional
+            An mpi4py or Rote communicator; if None, the ranks of `rote.run`, MPI's world, or this process alone.
+        grid : Grid | Sequence[int] | int, optional
+            A grid of as many ranks as the communicator, such as (2, 3), or (2, -1), where -1 stands for the extent that
+            fits; if None, the most balanced grid that the layout allows.
 
-        Raises:
-            LayoutError: the layout does not fit.
-            CommError: the grid does not match the ranks.
-            TypeError: the array has a mask.
+        Raises
+        ------
+        LayoutError
+            The layout does not fit.
+        CommError
+            The grid does not match the ranks.
+        TypeError
+            The array has a mask.
 
+        Examples
+        --------
         >>> import numpy as np
         >>> from rote import DistTensor, run
         >>> run(lambda comm: DistTensor.from_global(np.arange(5), "block[(0)]", comm).local.tolist(), ranks=2)
@@ -123,16 +145,27 @@ class DistTensor(ArrayProtocols):
     ) -> Self:
         """A tensor from blocks that are already on their ranks; `x.local` shares their memory, with any strides.
 
-        Args:
-            local: this rank's block, of shape `distribution.local_shape(rank)`; it is copied if it is a list, or an
-                array in another byte order than the machine's.
-            layout: a layout, or a `Distribution`, such as that of `Distribution.from_ranges(…)`, which has shape and
-                grid.
-            shape: the shape of the whole tensor; the other arguments as in `from_global`.
+        Parameters
+        ----------
+        local : ArrayLike
+            This rank's block, of shape `distribution.local_shape(rank)`; it is copied if it is a list, or an array in
+            another byte order than the machine's.
+        layout : Layout | str | Distribution
+            A layout, or a `Distribution`, such as that of `Distribution.from_ranges(…)`, which has shape and grid.
+        shape : Iterable[int] | int, optional
+            The shape of the whole tensor; None with a `Distribution`, which has it.
+        comm : object, optional
+            As for `from_global`.
+        grid : Grid | Sequence[int] | int, optional
+            As for `from_global`.
 
-        Raises:
-            LayoutError: on some rank the block does not have the shape that the layout gives it; raised on all ranks.
+        Raises
+        ------
+        LayoutError
+            On some rank the block does not have the shape that the layout gives it; raised on all ranks.
 
+        Examples
+        --------
         >>> import numpy as np
         >>> from rote import DistTensor
         >>> DistTensor.from_local(np.zeros((2, 3)), "block[(0),()]", (2, 3)).shape
@@ -154,14 +187,24 @@ class DistTensor(ArrayProtocols):
         Use it for blocks of other libraries: uneven, empty, replicated or elementwise cyclic, with ranks in row-major
         order over the grid's modes in any order.
 
-        Args:
-            local, comm: as in `from_local`.
-            slices: per mode, the global indices that this rank holds; for an empty block, any empty slice.
-            shape: the shape of the whole tensor.
+        Parameters
+        ----------
+        local : ArrayLike
+            As in `from_local`.
+        comm : object, optional
+            As in `from_local`.
+        slices : Sequence[slice]
+            Per mode, the global indices that this rank holds; for an empty block, any empty slice.
+        shape : Iterable[int] | int
+            The shape of the whole tensor.
 
-        Raises:
-            LayoutError: blocks overlap, leave a gap, or have no layout; the text, the same on all ranks, says which.
+        Raises
+        ------
+        LayoutError
+            Blocks overlap, leave a gap, or have no layout; the text, the same on all ranks, says which.
 
+        Examples
+        --------
         >>> import numpy as np
         >>> from rote import DistTensor
         >>> print(DistTensor.from_slices(np.zeros((3, 4)), (slice(0, 3), slice(0, 4)), (3, 4)).layout)
@@ -184,10 +227,30 @@ class DistTensor(ArrayProtocols):
         The index arrays, one per mode, broadcast against each other to the block's shape (as `np.ogrid`), and so must
         the result. The other arguments are those of `from_global`.
 
-        Raises:
-            ValueError: the result of `function` does not broadcast to the block; all ranks raise the same error.
-            LayoutError: the layout does not fit the shape or the ranks.
+        Parameters
+        ----------
+        function : Callable[..., ArrayLike]
+            A function of one index array per mode.
+        shape : Iterable[int] | int
+            The shape of the tensor.
+        layout : Layout | str
+            A layout for that shape.
+        comm : object, optional
+            As for `from_global`.
+        grid : Grid | Sequence[int] | int, optional
+            As for `from_global`.
+        dtype : DTypeLike, optional
+            The dtype of the elements; that of the function's result if None.
 
+        Raises
+        ------
+        ValueError
+            The result of `function` does not broadcast to the block; all ranks raise the same error.
+        LayoutError
+            The layout does not fit the shape or the ranks.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]").to_global().tolist()
         [[0, 1, 2], [10, 11, 12]]
@@ -205,6 +268,21 @@ class DistTensor(ArrayProtocols):
     ) -> Self:
         """A tensor of zeros; arguments and errors as for `from_global`.
 
+        Parameters
+        ----------
+        shape : Iterable[int] | int
+            The shape of the tensor.
+        layout : Layout | str
+            As for `from_global`.
+        comm : object, optional
+            As for `from_global`.
+        grid : Grid | Sequence[int] | int, optional
+            As for `from_global`.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3), "[(0),()]", dtype="c8").dtype
         dtype('complex64')
@@ -223,6 +301,21 @@ class DistTensor(ArrayProtocols):
     ) -> Self:
         """A tensor with uninitialized elements; arguments and errors as for `from_global`.
 
+        Parameters
+        ----------
+        shape : Iterable[int] | int
+            The shape of the tensor.
+        layout : Layout | str
+            As for `from_global`.
+        comm : object, optional
+            As for `from_global`.
+        grid : Grid | Sequence[int] | int, optional
+            As for `from_global`.
+        dtype : DTypeLike, default 'f8'
+            The dtype of the elements.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.empty((2, 3), "[(0),()]").local[...] = 7
         """
@@ -234,9 +327,18 @@ class DistTensor(ArrayProtocols):
 
         For names, attributes and steps use `rote.save`, which has the details.
 
-        Raises:
-            OSError, RoteError, LayoutError: as `rote.save`.
+        Parameters
+        ----------
+        path : str | PathLike[str]
+            The file; its suffix names the format.
 
+        Raises
+        ------
+        OSError, RoteError, LayoutError
+            As `rote.save`.
+
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> rote.DistTensor.zeros((2, 3), "[(0),()]").save("zeros.npy")
         >>> np.load("zeros.npy").shape
@@ -252,9 +354,24 @@ class DistTensor(ArrayProtocols):
 
         For names and steps use `rote.load`, which has the details.
 
-        Raises:
-            OSError, RoteError, LayoutError: as `rote.load`.
+        Parameters
+        ----------
+        path : str | PathLike[str]
+            The file.
+        layout : Layout | str
+            As for `from_global`.
+        comm : object, optional
+            As for `from_global`.
+        grid : Grid | Sequence[int] | int, optional
+            As for `from_global`.
 
+        Raises
+        ------
+        OSError, RoteError, LayoutError
+            As `rote.load`.
+
+        Examples
+        --------
         >>> import numpy as np
         >>> from rote import DistTensor
         >>> np.save("volume.npy", np.arange(6.0).reshape(2, 3))
@@ -276,22 +393,34 @@ class DistTensor(ArrayProtocols):
     ) -> DistTensor:
         """The tensor in another layout, moved by the compiled plan: `out`, or a new tensor. Collective.
 
-        Args:
-            layout: the new layout.
-            out: a tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
-            grid: the grid of the new layout, over the same ranks, as in `from_global`; the old one if None.
-            method: how messages travel, one of `rote.methods`; with "auto", ranks that share memory read each other's
-                blocks. The result is the same, bit for bit, but for sums of floats between nodes, and for `wire`.
-            tune: "model" takes the default method for "auto"; "measure" and "patient" time the methods at the first
-                call, take the fastest, and keep the choice (see `rote.wisdom`).
-            wire: "f4" rounds f8 and c16 to single precision in messages, which halves their bytes (see `rote.compile`).
+        Parameters
+        ----------
+        layout : Layout | str
+            The new layout.
+        out : DistTensor, optional
+            A tensor of that layout, shape and dtype to write into, which may share this one's memory; new if None.
+        grid : Grid | Sequence[int] | int, optional
+            The grid of the new layout, over the same ranks, as in `from_global`; the old one if None.
+        method : str, default 'auto'
+            How messages travel, one of `rote.methods`; with "auto", ranks that share memory read each other's blocks.
+            The result is the same, bit for bit, but for sums of floats between nodes, and for `wire`.
+        tune : {'model', 'measure', 'patient'}, default 'model'
+            "model" takes the default method for "auto"; "measure" and "patient" time the methods at the first call,
+            take the fastest, and keep the choice (see `rote.wisdom`).
+        wire : str, optional
+            "f4" rounds f8 and c16 to single precision in messages, which halves their bytes (see `rote.compile`).
 
-        Raises:
-            LayoutError: the layout does not fit, or `out` has another layout or is read-only.
-            PlanError, CommError: the grid has another number of ranks; these ranks have no such method, or no such
-                `wire`.
-            TypeError: `out` is not a tensor.
+        Raises
+        ------
+        LayoutError
+            The layout does not fit, or `out` has another layout or is read-only.
+        PlanError, CommError
+            The grid has another number of ranks; these ranks have no such method, or no such `wire`.
+        TypeError
+            `out` is not a tensor.
 
+        Examples
+        --------
         >>> import rote
         >>> x = rote.DistTensor.zeros((4, 6), "block[(0),()]")
         >>> print(x.redistribute("block[(),(0)]").layout)
@@ -326,18 +455,37 @@ class DistTensor(ArrayProtocols):
         `x.redistribute(layout, out=result)` does, at a fraction of its cost if blocks are small. The move keeps the
         memory of both tensors.
 
-        Args:
-            out: the tensor to fill, which may share this one's memory; a new one if None.
-            layout, grid, method, tune, wire: as in `redistribute`.
+        Parameters
+        ----------
+        out : DistTensor, optional
+            The tensor to fill, which may share this one's memory; a new one if None.
+        layout : Layout | str
+            As in `redistribute`.
+        grid : Grid | Sequence[int] | int, optional
+            As in `redistribute`.
+        method : str, default 'auto'
+            As in `redistribute`.
+        tune : {'model', 'measure', 'patient'}, default 'model'
+            As in `redistribute`.
+        wire : str, optional
+            As in `redistribute`.
 
-        Returns:
+        Returns
+        -------
+        BoundMove[DistTensor]
             A `BoundMove`, whose `result` is `out` or a new tensor that is not set yet.
 
-        Raises:
-            LayoutError: the layout does not fit, or `out` has another layout or is read-only.
-            PlanError, CommError: the grid has another number of ranks; these ranks have no such method.
-            TypeError: `out` is not a tensor.
+        Raises
+        ------
+        LayoutError
+            The layout does not fit, or `out` has another layout or is read-only.
+        PlanError, CommError
+            The grid has another number of ranks; these ranks have no such method.
+        TypeError
+            `out` is not a tensor.
 
+        Examples
+        --------
         >>> import rote
         >>> x = rote.DistTensor.from_function(lambda i, j: 10 * i + j, (2, 3), "[(0),()]")
         >>> move = x.move_to("[(),(0)]")
@@ -349,10 +497,14 @@ class DistTensor(ArrayProtocols):
     def to_global(self) -> Array:
         """The whole array, of shape `x.shape`, on every rank. Collective.
 
-        Raises:
-            LayoutError: the copies of the ranks of some node would take more than half of its memory, and
-                `rote.config(gather="allow")` is not set; on all ranks.
+        Raises
+        ------
+        LayoutError
+            The copies of the ranks of some node would take more than half of its memory, and
+            `rote.config(gather="allow")` is not set; on all ranks.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.DistTensor.from_function(lambda i: i**2, 4, "[(0)]").to_global()
         array([0, 1, 4, 9])
@@ -368,15 +520,23 @@ class DistTensor(ArrayProtocols):
         For example, `x.grid_comm(1)` is this rank's row of a grid of order 2: the ranks with equal coordinates along
         grid mode 0.
 
-        Args:
-            grid_modes: modes of the tensor's grid, in any order; none for a communicator of this rank alone.
+        Parameters
+        ----------
+        *grid_modes : int
+            Modes of the tensor's grid, in any order; none for a communicator of this rank alone.
 
-        Returns:
+        Returns
+        -------
+        Comm
             A communicator in which ranks are numbered in row-major order of their coordinates along these grid modes.
 
-        Raises:
-            LayoutError: the grid has no such mode, or a mode is given twice.
+        Raises
+        ------
+        LayoutError
+            The grid has no such mode, or a mode is given twice.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def row_sums(comm):
         ...     x = rote.DistTensor.from_global(np.arange(6.0).reshape(2, 3), "block[(0),(1)]", grid=(2, -1))
@@ -395,9 +555,13 @@ class DistTensor(ArrayProtocols):
         are collective over these ranks only, so that the others can do other work meanwhile. `from_roots` is the
         inverse.
 
-        Raises:
-            LayoutError: the layout is not rooted, so that all ranks hold a part.
+        Raises
+        ------
+        LayoutError
+            The layout is not rooted, so that all ranks hold a part.
 
+        Examples
+        --------
         >>> import rote
         >>> def program(comm):
         ...     x = rote.DistTensor.zeros(6, "block[(0)]|(1)", grid=(2, 2)).on_roots()
@@ -418,16 +582,27 @@ class DistTensor(ArrayProtocols):
     ) -> Self:
         """The tensor on all ranks from one that only some of them hold, without a copy: the inverse of `on_roots`.
 
-        Args:
-            x: the tensor on the ranks that hold data, numbered in row-major order of their coordinates; None on all
-                others.
-            layout: the rooted layout of the whole tensor, which equals that of x except for its roots.
-            shape: the shape of the whole tensor.
-            comm, grid: those of all ranks, as in `from_global`.
+        Parameters
+        ----------
+        x : DistTensor | None
+            The tensor on the ranks that hold data, numbered in row-major order of their coordinates; None on all
+            others.
+        layout : Layout | str
+            The rooted layout of the whole tensor, which equals that of x except for its roots.
+        shape : Iterable[int] | int
+            The shape of the whole tensor.
+        comm : object, optional
+            Those of all ranks, as in `from_global`.
+        grid : Grid | Sequence[int] | int, optional
+            Those of all ranks, as in `from_global`.
 
-        Raises:
-            LayoutError: on all ranks, if the layout is not rooted, or x does not fit it on some rank.
+        Raises
+        ------
+        LayoutError
+            On all ranks, if the layout is not rooted, or x does not fit it on some rank.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def program(comm):
         ...     half = comm.split(color=comm.rank % 2, key=comm.rank)
@@ -449,16 +624,25 @@ class DistTensor(ArrayProtocols):
         ends. A block that is empty along a mode has no ghosts there. The communicator keeps the bound exchange for
         later calls.
 
-        Args:
-            width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
-            periodic: whether ghosts beyond an end come from the other end; for all modes, or per mode.
-            fill: the value of ghosts beyond the ends of modes that are not periodic.
-            out: an array of that shape and of the tensor's dtype to write into; new if None. `x.local` may be the block
-                inside it, which then stays as it is.
+        Parameters
+        ----------
+        width : int | Sequence[int | tuple[int, int]]
+            Ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
+        periodic : bool | Sequence[bool], default False
+            Whether ghosts beyond an end come from the other end; for all modes, or per mode.
+        fill : scalar, default 0
+            The value of ghosts beyond the ends of modes that are not periodic.
+        out : Array, optional
+            An array of that shape and of the tensor's dtype to write into; new if None. `x.local` may be the block
+            inside it, which then stays as it is.
 
-        Raises:
-            LayoutError: blocks are not boxes; there is not one width per mode; `out` does not fit.
+        Raises
+        ------
+        LayoutError
+            Blocks are not boxes; there is not one width per mode; `out` does not fit.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def program(comm):
         ...     x = rote.DistTensor.from_global(np.arange(1, 7), "block[(0)]", comm)
@@ -475,13 +659,22 @@ class DistTensor(ArrayProtocols):
         them there. Ghosts beyond the ends of a mode that is not periodic are dropped. Replicas must give equal arrays.
         Collective. Law: the sum of `x.halo(w) * y` over all ranks is that of `x.local * x.accumulate_halo(y, w).local`.
 
-        Args:
-            halo: this rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` gives the layout.
-            width, periodic: those of the halo.
+        Parameters
+        ----------
+        halo : ArrayLike
+            This rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` gives the layout.
+        width : int | Sequence[int | tuple[int, int]]
+            Those of the halo.
+        periodic : bool | Sequence[bool], default False
+            Those of the halo.
 
-        Raises:
-            LayoutError: an array has another shape or dtype (raised on all ranks); or as `halo`.
+        Raises
+        ------
+        LayoutError
+            An array has another shape or dtype (raised on all ranks); or as `halo`.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def program(comm):
         ...     x = rote.DistTensor.zeros(6, "block[(0)]", comm)
@@ -494,9 +687,13 @@ class DistTensor(ArrayProtocols):
     def halo_plan(self, width: Width, periodic: Periodic = False) -> HaloPlan:
         """The plan of `halo`: its messages, bytes and seconds, and its proof. It moves nothing, and is not collective.
 
-        Raises:
-            LayoutError: a width is negative, or there is not one for each mode; or as `halo`.
+        Raises
+        ------
+        LayoutError
+            A width is negative, or there is not one for each mode; or as `halo`.
 
+        Examples
+        --------
         >>> import rote
         >>> x = rote.DistTensor.zeros((8, 8), "block[(0),()]")
         >>> plan = x.halo_plan(1, periodic=True)
@@ -510,6 +707,8 @@ class DistTensor(ArrayProtocols):
     def T(self) -> Self:
         """The tensor with its modes in reverse order; the block is a view.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3), "block[(0),()]").T.shape
         (3, 2)
@@ -520,9 +719,13 @@ class DistTensor(ArrayProtocols):
     def mT(self) -> Self:
         """The tensor with its last two modes exchanged; the block is a view.
 
-        Raises:
-            LayoutError: its order is less than 2.
+        Raises
+        ------
+        LayoutError
+            Its order is less than 2.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros((4, 2, 3), "block[(0),(),()]").mT.shape
         (4, 3, 2)
@@ -534,9 +737,18 @@ class DistTensor(ArrayProtocols):
     def transpose(self, *axes: Any) -> Self:
         """The tensor with its modes in another order, by default reversed: `x.transpose(1, 0)`, `x.transpose((1, 0))`.
 
-        Raises:
-            ValueError: the modes are not all named, each once.
+        Parameters
+        ----------
+        *axes : int
+            The modes in their new order, one by one or as a tuple; reversed if none is given.
 
+        Raises
+        ------
+        ValueError
+            The modes are not all named, each once.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3, 4), "block[(0),(),()]").transpose(2, 0, 1).shape
         (4, 2, 3)
@@ -549,10 +761,14 @@ class DistTensor(ArrayProtocols):
     def reshape(self, *shape: Any, order: Literal["C"] = "C", copy: bool | None = None) -> Self:
         """The elements in row-major order in another shape: `x.reshape(2, -1)`. Nothing moves if digits allow.
 
-        Raises:
-            ValueError: the new shape has another number of elements; or no view has it, and `copy` is false; or the
-                order is that of columns.
+        Raises
+        ------
+        ValueError
+            The new shape has another number of elements; or no view has it, and `copy` is false; or the order is that
+            of columns.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> print(DistTensor.zeros((4, 6), "block[(0),()]").reshape(24).layout)
         block[(0)]
@@ -562,9 +778,13 @@ class DistTensor(ArrayProtocols):
     def flatten(self, order: Literal["C"] = "C") -> Self:
         """A copy of the elements as a tensor of order 1, in row-major order.
 
-        Raises:
-            ValueError: the order is that of columns.
+        Raises
+        ------
+        ValueError
+            The order is that of columns.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros((2, 3), "block[(0),()]").flatten().shape
         (6,)
@@ -574,10 +794,26 @@ class DistTensor(ArrayProtocols):
     def sort(self, axis: int = -1, kind: str | None = None, order: None = None, *, stable: bool | None = None) -> None:
         """Sort the elements in place along a mode. The layout stays; along a split mode, ranks exchange elements.
 
-        Raises:
-            AxisError, TypeError: there is no such mode, or none is named.
-            ValueError: there is no such kind, it is given with `stable`, or an order of fields is given.
+        Parameters
+        ----------
+        axis : int, default -1
+            The mode.
+        kind : str, optional
+            Checked as by `numpy.sort`; a sort is always stable.
+        order : None, optional
+            None; tensors have no fields.
+        stable : bool, optional
+            Checked as by `numpy.sort`.
 
+        Raises
+        ------
+        AxisError, TypeError
+            There is no such mode, or none is named.
+        ValueError
+            There is no such kind, it is given with `stable`, or an order of fields is given.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> x = DistTensor.from_global([3, 1, 2], "block[(0)]")
         >>> x.sort()
@@ -593,9 +829,22 @@ class DistTensor(ArrayProtocols):
     def searchsorted(self, v: Any, side: Literal["left", "right"] = "left", sorter: Any = None) -> Any:
         """The indices at which elements would be inserted into this sorted tensor of order 1.
 
-        Raises:
-            ValueError: this tensor is not of order 1.
+        Parameters
+        ----------
+        v : array_like
+            The elements to insert, as a tensor or an array.
+        side : {'left', 'right'}, default 'left'
+            "left" of equal elements, or "right" of them.
+        sorter : array_like, optional
+            The indices that sort this tensor, if it is not sorted.
 
+        Raises
+        ------
+        ValueError
+            This tensor is not of order 1.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 2, 4], "block[(0)]").searchsorted([3, 0]).to_global()
         array([2, 0])
@@ -605,6 +854,8 @@ class DistTensor(ArrayProtocols):
     def conj(self) -> Self:
         """The complex conjugate, as a new tensor.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1 + 2j, 3], "block[(0)]").conj().to_global()
         array([1.-2.j, 3.-0.j])
@@ -619,9 +870,20 @@ class DistTensor(ArrayProtocols):
     def round(self, decimals: int = 0, out: Distributed | None = None) -> Self:
         """The tensor with each element rounded to so many decimals, half to even.
 
-        Raises:
-            TypeError: `decimals` is not an integer.
+        Parameters
+        ----------
+        decimals : int, default 0
+            The number of decimals.
+        out : DistTensor, optional
+            A tensor to write into; it keeps its layout.
 
+        Raises
+        ------
+        TypeError
+            `decimals` is not an integer.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_global([0.126, 1.5], "block[(0)]").round(2).to_global()
         array([0.13, 1.5 ])
@@ -632,9 +894,22 @@ class DistTensor(ArrayProtocols):
     def clip(self, min: Any = None, max: Any = None, out: Distributed | None = None) -> Self:
         """The tensor with each element limited to the bounds.
 
-        Raises:
-            LayoutError: the bounds do not broadcast to the tensor.
+        Parameters
+        ----------
+        min : float | array_like, optional
+            The lower bound: a tensor, an array, a number, or None for no bound.
+        max : float | array_like, optional
+            The upper bound.
+        out : DistTensor, optional
+            A tensor to write into; it keeps its layout.
 
+        Raises
+        ------
+        LayoutError
+            The bounds do not broadcast to the tensor.
+
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_global([1, 5, 9], "block[(0)]").clip(2, 8).to_global()
         array([2, 5, 8])
@@ -645,9 +920,13 @@ class DistTensor(ArrayProtocols):
     def astype(self, dtype: npt.DTypeLike, copy: bool = True) -> Self:
         """The tensor in another dtype; the tensor itself if it has that dtype and `copy` is false.
 
-        Raises:
-            PlanError: Rote does not move elements of this dtype.
+        Raises
+        ------
+        PlanError
+            Rote does not move elements of this dtype.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.zeros(3, "block[(0)]").astype("c8").dtype
         dtype('complex64')
@@ -657,9 +936,13 @@ class DistTensor(ArrayProtocols):
     def nonzero(self) -> tuple[Self, ...]:
         """The global indices of the elements that are not zero, one tensor per mode, in row-major order.
 
-        Raises:
-            ValueError: the tensor is of order 0.
+        Raises
+        ------
+        ValueError
+            The tensor is of order 0.
 
+        Examples
+        --------
         >>> from rote import DistTensor
         >>> DistTensor.from_global([0, 3, 0, 4], "block[(0)]").nonzero()[0].to_global()
         array([1, 3])

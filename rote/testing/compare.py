@@ -21,16 +21,25 @@ def assert_equal(tensor: DistTensor, array: npt.ArrayLike, rtol: float = 0.0, at
 
     No rank gathers the tensor, unless it is partial. NaN equals NaN.
 
-    Args:
-        tensor: a tensor in any layout.
-        array: an array of its shape, or a number with which all elements are compared.
-        rtol, atol: the tolerances, as in `np.isclose`; exact if both are 0.
+    Parameters
+    ----------
+    tensor : DistTensor
+        A tensor in any layout.
+    array : ArrayLike
+        An array of its shape, or a number with which all elements are compared.
+    rtol, atol : float, default 0.0
+        The tolerances, as in `np.isclose`; exact if both are 0.
 
-    Raises:
-        TypeError: it is no tensor.
-        AssertionError: raised on all ranks. It names the wrong element with the lowest global index, its owner (of
-            several, the lowest rank that has it wrong), its local index there, and how many ranks hold wrong elements.
+    Raises
+    ------
+    TypeError
+        It is no tensor.
+    AssertionError
+        Raised on all ranks. It names the wrong element with the lowest global index, its owner (of several, the lowest
+        rank that has it wrong), its local index there, and how many ranks hold wrong elements.
 
+    Examples
+    --------
     >>> import numpy as np, rote.testing
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(np.arange(6), "block[(0)]", comm)

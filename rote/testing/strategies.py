@@ -36,6 +36,8 @@ class TensorCase:
 
     Hypothesis draws in one thread, but a tensor is spread over several ranks; a case can be handed to all of them.
 
+    Examples
+    --------
     >>> import numpy as np, rote.testing
     >>> case = rote.testing.TensorCase(np.arange(4.0), rote.parse("block[(0)]").on(4, 2))
     >>> case.ranks, case.run(lambda x: float(x.local.sum()))
@@ -53,9 +55,13 @@ class TensorCase:
     def on(self, comm: object | None = None) -> DistTensor:
         """The tensor on the ranks of `comm`, which must be as many as the grid has; collective.
 
-        Raises:
-            CommError: the number of ranks differs from the grid's.
+        Raises
+        ------
+        CommError
+            The number of ranks differs from the grid's.
 
+        Examples
+        --------
         >>> import numpy as np, rote.testing
         >>> case = rote.testing.TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
         >>> rote.run(lambda comm: case.on(comm).local.tolist(), ranks=2)
@@ -68,9 +74,13 @@ class TensorCase:
     def run(self, fn: Callable[[DistTensor], T]) -> list[T]:
         """Call `fn` with the tensor on each of `ranks` in-process ranks; an error of a rank is raised here.
 
-        Returns:
+        Returns
+        -------
+        list[T]
             The results in rank order.
 
+        Examples
+        --------
         >>> import numpy as np, rote.testing
         >>> case = rote.testing.TensorCase(np.arange(4), rote.parse("block[(0)]").on(4, 2))
         >>> case.run(lambda x: int(x.sum()))
@@ -115,6 +125,8 @@ def _picked(draw: st.DrawFn, function: Callable[..., T], most: int) -> T:
 def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
     """Grids of order 0 to 3 over at most `max_ranks` ranks; the simplest has order 0 and one rank.
 
+    Examples
+    --------
     >>> import rote.testing
     >>> rote.testing.grids(max_ranks=1).filter(lambda grid: grid.size > 1).is_empty
     False
@@ -125,9 +137,13 @@ def grids(max_ranks: int = 12) -> st.SearchStrategy[Grid]:
 def shapes(max_size: int = 400) -> st.SearchStrategy[tuple[int, ...]]:
     """Shapes of tensors of order 0 to 4, with extents that are 0, 1, odd, prime, or multiples of tiles.
 
-    Args:
-        max_size: the most elements of a tensor.
+    Parameters
+    ----------
+    max_size : int, default 400
+        The most elements of a tensor.
 
+    Examples
+    --------
     >>> import rote.testing
     >>> from hypothesis import find
     >>> find(rote.testing.shapes(), lambda shape: True)
@@ -155,15 +171,24 @@ def distributions(
 ) -> st.SearchStrategy[Distribution]:
     """Layouts on a shape and a grid: all kinds, several splits of one mode, views, partial and rooted grid modes.
 
-    Args:
-        shape: the shape of the tensor, or a strategy for it; `shapes()` if None.
-        grid: the grid or its shape, or a strategy for grids; `grids()` if None.
-        views: whether modes may be fused and tiled.
-        whole: whether every rank must hold its elements, so that no grid mode is partial or rooted.
+    Parameters
+    ----------
+    shape : tuple[int, ...] | int | st.SearchStrategy[tuple[int, ...]], optional
+        The shape of the tensor, or a strategy for it; `shapes()` if None.
+    grid : Grid | tuple[int, ...] | int | st.SearchStrategy[Grid], optional
+        The grid or its shape, or a strategy for grids; `grids()` if None.
+    views : bool, default True
+        Whether modes may be fused and tiled.
+    whole : bool, default False
+        Whether every rank must hold its elements, so that no grid mode is partial or rooted.
 
-    Returns:
+    Returns
+    -------
+    st.SearchStrategy[Distribution]
         A strategy whose simplest example is replicated on every rank.
 
+    Examples
+    --------
     >>> import rote.testing
     >>> from hypothesis import find
     >>> print(find(rote.testing.distributions((3,), rote.Grid((2,))), lambda dist: True))
@@ -176,12 +201,18 @@ def distributions(
 def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
     """Layouts alone, without sizes.
 
-    Args:
-        order: the order of their tensors; any up to 4 if None.
+    Parameters
+    ----------
+    order : int, optional
+        The order of their tensors; any up to 4 if None.
 
-    Raises:
-        LayoutError: tensors of that order are not drawn.
+    Raises
+    ------
+    LayoutError
+        Tensors of that order are not drawn.
 
+    Examples
+    --------
     >>> import rote.testing
     >>> from hypothesis import find
     >>> print(find(rote.testing.layouts(order=2), lambda layout: True))
@@ -214,13 +245,20 @@ def dist_tensors(
 ) -> st.SearchStrategy[TensorCase]:
     """Tensors with values, as `TensorCase`: small integers in any dtype, so that sums are exact.
 
-    Args:
-        dist: their distribution, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
-        dtype: the dtype of the elements, or a strategy for its name; one of eight if None.
+    Parameters
+    ----------
+    dist : Distribution | st.SearchStrategy[Distribution], optional
+        Their distribution, or a strategy for it; `distributions(grid=grids(4), whole=True)` if None.
+    dtype : DTypeLike | st.SearchStrategy[str], optional
+        The dtype of the elements, or a strategy for its name; one of eight if None.
 
-    Raises:
-        LayoutError: `dist` is neither.
+    Raises
+    ------
+    LayoutError
+        `dist` is neither.
 
+    Examples
+    --------
     >>> import rote.testing
     >>> from hypothesis import given
     >>> @given(rote.testing.dist_tensors())

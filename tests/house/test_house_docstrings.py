@@ -49,7 +49,7 @@ UNSHOWN = {
 DOORS = (rote.array_api, rote.array_api.fft, rote.array_api.linalg, rote.testing)
 
 
-# With these a first sentence is a noun phrase: what comes back. One that opens with a verb wants a `Returns:`.
+# With these a first sentence is a noun phrase: what comes back. One that opens with a verb wants a section `Returns`.
 NOUN_PHRASE = {
     *("A", "All", "Along", "An", "Each", "Every", "Memory", "One", "Per", "The", "This", "Whether", "Why"),
     *("Eigenvalues", "Evenly", "Grids", "Layouts", "Orthogonal", "Powers", "Shapes", "Signs", "Singular", "Tensors"),
@@ -145,7 +145,7 @@ def complaint(name: str, value: object) -> str:
         return f"{name}: shows no example"
     function = inspect.unwrap(value) if callable(value) else value
     gives = inspect.isfunction(function) and function.__annotations__.get("return") != "None"
-    if gives and "Returns:" not in text and first.split()[0] not in NOUN_PHRASE:
+    if gives and "Returns\n---" not in text and first.split()[0] not in NOUN_PHRASE:
         return f"{name}: says nowhere what comes back"
     return ""
 
@@ -207,6 +207,72 @@ def test_examples_import_public_modules() -> None:
     """What an example imports, a user may import."""
     private = {name: imports_of(text) - modules().keys() for text, name in examples().items()}
     assert {name: names for name, names in private.items() if names} == {}
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+# The sections of numpydoc, in its order.
+SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "Examples")
+
+
+def sections_of(text: str) -> list[str]:
+    """The titles of the sections of a docstring: lines that are underlined, or that end in a colon as Google's do."""
+    return re.findall(
+        r"^(\w[\w ]*(?=\n-{3,}$)|(?:Args|Attributes|Returns|Raises|Yields|Warns|Examples):)", text, re.MULTILINE
+    )
+
+
+def references_of(name: str, text: str) -> Iterator[object]:
+    """What a docstring names in backquotes: functions of its room, public ones, and NumPy's and SciPy's."""
+    room = name.rpartition(".")[0]
+    for reference in re.findall(r"`([a-z][\w.]*|[A-Z]\w*(?:\.\w+)*)`", text):
+        for full in (f"{room}.{reference}", reference, f"rote.{reference}"):
+            if full in described():
+                yield full, described()[full]
+        if reference.startswith(("numpy.", "scipy.")):
+            yield reference, resolve_name(reference)
+
+
+def descriptions(name: str, value: object, seen: frozenset[str] = frozenset()) -> str:
+    """The docstring of a name without its examples, and those to which it refers."""
+    text = (inspect.getdoc(value) or "").partition("\nExamples\n---")[0]
+    others = [(full, other) for full, other in references_of(name, text) if full not in seen]
+    if not name.startswith(("numpy.", "scipy.")):
+        text += "".join(descriptions(full, other, seen | {name}) for full, other in others)
+    return text
+
+
+def parameters_of(value: object) -> list[str]:
+    """The names of a callable's parameters; those of an exception, or of a protocol, are no user's to give."""
+    uncalled = getattr(value, "_is_protocol", False) or (inspect.isclass(value) and issubclass(value, Exception))
+    if isinstance(value, property) or not callable(value) or uncalled:
+        return []
+    return [name for name in inspect.signature(value).parameters if name not in ("self", "cls")]
+
+
+def undescribed(name: str, value: object) -> list[str]:
+    """The parameters of a public callable that stand in no docstring."""
+    text = descriptions(name, value)
+    return [word for word in parameters_of(value) if not re.search(rf"\b{word}\b", text)]
+
+
+def test_every_parameter_is_described() -> None:
+    """Each parameter of a public callable stands in its docstring, or in one to which that refers by its name.
+
+    Classes of results are made by calls, and names of mpi4py-fft have its arguments.
+    """
+    assert {name: words for name, value in described().items() if (words := undescribed(name, value))} == {}
+
+
+def test_sections_are_those_of_numpydoc() -> None:
+    """Sections have numpydoc's titles and stand in its order; examples stand in one."""
+    wrong: dict[str, list[str]] = {}
+    for name, value in (described() | listed_only()).items():
+        text = inspect.getdoc(value) or ""
+        titles = sections_of(text)
+        if titles != [title for title in SECTIONS if title in titles] or (">>>" in text and "Examples" not in titles):
+            wrong[name] = titles
+    assert wrong == {}
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -19,11 +19,17 @@ from .pencil import Array, Pencil, Subcomm, Transfer, axes_of
 class DistArray(np.ndarray[Any, Any]):
     """This rank's block of a field: components in the first `rank` axes, a pencil in the others.
 
-    Args:
-        global_shape: the shape of the whole field, components first.
-        subcomm: a `Subcomm`, or its `dims` over all ranks; if None, all axes but `alignment` are split.
-        alignment: an axis of the pencil that is whole; if None, the last such axis.
+    Parameters
+    ----------
+    global_shape : Sequence[int]
+        The shape of the whole field, components first.
+    subcomm : Sequence[Any], optional
+        A `Subcomm`, or its `dims` over all ranks; if None, all axes but `alignment` are split.
+    alignment : int, optional
+        An axis of the pencil that is whole; if None, the last such axis.
 
+    Examples
+    --------
     >>> from rote.compat.mpi4py_fft import DistArray
     >>> u = DistArray((3, 4, 6), val=1, rank=1)
     >>> u.global_shape, u[0].rank, u.redistribute(0).alignment, float(u.sum())
@@ -142,6 +148,8 @@ class DistArray(np.ndarray[Any, Any]):
 def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int = 0, view: bool = False) -> Any:
     """A new array for the spectrum or the signal of a `PFFT`; components have `rank` indices, each over all axes.
 
+    Examples
+    --------
     >>> import rote
     >>> from rote.compat.mpi4py_fft import PFFT, newDistArray
     >>> fft = PFFT(rote.runtime.world(), (4, 6))
@@ -157,6 +165,8 @@ def newDistArray(pfft: Any, forward_output: bool = True, val: Any = 0, rank: int
 def Function(*args: Any, tensor: bool = False, **kwargs: Any) -> Any:
     """The old name of `newDistArray`.
 
+    Examples
+    --------
     >>> import rote, warnings
     >>> from rote.compat.mpi4py_fft import PFFT, Function
     >>> with warnings.catch_warnings():

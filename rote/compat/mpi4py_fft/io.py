@@ -20,6 +20,8 @@ class HDF5File:
     `domain` has the coordinates of each axis, or (origin, length); a box of length 2π if None. `f` is h5py's file once
     it is opened on this rank; until then, None.
 
+    Examples
+    --------
     >>> from rote.compat.mpi4py_fft import DistArray, HDF5File
     >>> u = DistArray((4, 6), val=2)
     >>> file = HDF5File("flow.h5", mode="w")
@@ -106,6 +108,8 @@ class HDF5File:
 class NCFile(HDF5File):
     """A NetCDF file, which is not supported.
 
+    Examples
+    --------
     >>> from rote.compat.mpi4py_fft import NCFile
     >>> NCFile("flow.nc")
     Traceback (most recent call last):
@@ -132,6 +136,8 @@ def generate_xdmf(h5filename: str, periodic: Any = True, order: str = "paraview"
     `periodic` says, for all axes or each, whether the end of the box is the same as its beginning. `order` has no
     effect.
 
+    Examples
+    --------
     >>> from pathlib import Path
     >>> from rote.compat.mpi4py_fft import DistArray, HDF5File, generate_xdmf
     >>> HDF5File("field.h5", mode="w").write(0, {"u": [DistArray((4, 6))]})

@@ -58,6 +58,8 @@ class PFFT:
     Arguments are those of mpi4py-fft; `backend` and planning flags have no effect. `xfftn` are the walk's lines, and
     `transfer` the pairs of lines between which the tensor moves. `destroy` frees the communicators of this transform.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> from rote.compat.mpi4py_fft import PFFT
     >>> fft = PFFT(rote.runtime.world(), (4, 6))

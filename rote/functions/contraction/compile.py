@@ -44,35 +44,55 @@ def compile_einsum(
 ) -> Contraction:
     """Plan a contraction that takes the least time, without data and without ranks.
 
-    Args:
-        subscripts: text as `numpy.einsum` takes it, "ik,kj->ij" or "...ii->..."; or a list of labels (integers, and
-            `...`) per operand, and one more for the result.
-        shapes: the shapes of the operands; extents of 1 broadcast.
-        layouts: per operand its layout on `grid`, its distribution, or None if it may lie where the contraction costs
-            least. None leaves all operands free.
-        grid: the grid of the products, of the layouts and of the result. Give either it or `ranks`.
-        ranks: the number of ranks, on the grid of one to four modes that costs least; if all layouts are free, of at
-            most one mode for each letter, and of at most three modes for more than two operands.
-        dtype: the dtype of all operands, or a list of one for each.
-        layout: the layout of the result, or "cheapest". None means "cheapest" if `layouts` is None, and otherwise the
-            splits that its letters have in the last product, where contributions are added up on all ranks.
-        max_bytes: the most bytes that a rank may hold at once: operands, result, intermediate tensors and buffers. A
-            number that the plan without it keeps changes nothing.
-        machine: the times from which the cost is computed.
+    Parameters
+    ----------
+    subscripts : str | Sequence[Sequence[Any]]
+        Text as `numpy.einsum` takes it, "ik,kj->ij" or "...ii->..."; or a list of labels (integers, and `...`) per
+        operand, and one more for the result.
+    shapes : Sequence[Sequence[int] | int]
+        The shapes of the operands; extents of 1 broadcast.
+    layouts : Sequence[Layout | str | Distribution], optional
+        Per operand its layout on `grid`, its distribution, or None if it may lie where the contraction costs least.
+        None leaves all operands free.
+    grid : Grid | Iterable[int] | int, optional
+        The grid of the products, of the layouts and of the result. Give either it or `ranks`.
+    ranks : int, optional
+        The number of ranks, on the grid of one to four modes that costs least; if all layouts are free, of at most one
+        mode for each letter, and of at most three modes for more than two operands.
+    dtype : DTypeLike | Sequence[DTypeLike], default 'f8'
+        The dtype of all operands, or a list of one for each.
+    layout : Layout | str, optional
+        The layout of the result, or "cheapest". None means "cheapest" if `layouts` is None, and otherwise the splits
+        that its letters have in the last product, where contributions are added up on all ranks.
+    max_bytes : int, optional
+        The most bytes that a rank may hold at once: operands, result, intermediate tensors and buffers. A number that
+        the plan without it keeps changes nothing.
+    machine : Machine | str, optional
+        The times from which the cost is computed.
 
-    Returns:
+    Returns
+    -------
+    Contraction
         The contraction, which is the same on every rank. It prints itself, with what was chosen; `explain` compares it
         with a lower bound, `verify` proves it, `bound` runs it on tensors.
 
-    Raises:
-        NotationError, LayoutError: the subscripts are no such text, or do not fit the shapes; a layout is not in the
-            language, or does not fit its shape or the grid; there are not as many layouts or dtypes as operands.
-        PlanError: both or neither of `grid` and `ranks` are given; every contraction needs more than `max_bytes`.
-        TypeError: tensors are given instead of shapes.
+    Raises
+    ------
+    NotationError, LayoutError
+        The subscripts are no such text, or do not fit the shapes; a layout is not in the language, or does not fit its
+        shape or the grid; there are not as many layouts or dtypes as operands.
+    PlanError
+        Both or neither of `grid` and `ranks` are given; every contraction needs more than `max_bytes`.
+    TypeError
+        Tensors are given instead of shapes.
 
+    Notes
+    -----
     Source: the assignments of grid modes to letters contain SUMMA (van de Geijn and Watts 1997), the three-dimensional
     algorithm (Agarwal et al. 1995), the 2.5-dimensional one (Solomonik and Demmel 2011), and what lies between them.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile_einsum("ik,kj->ij", [(64, 64), (64, 64)], ["block[(0),()]"] * 2, grid=4)
     >>> print(plan)
@@ -148,18 +168,34 @@ def einsum_scaling(
 ) -> Scaling:
     """Predict the best contraction of each family of products on several numbers of ranks, which need not exist.
 
-    Args:
-        subscripts, shapes, dtype, machine: as for `compile_einsum`.
-        ranks: the numbers of ranks, in ascending order.
-        show: is called with the lines of the table as soon as they are known, for example `print`.
+    Parameters
+    ----------
+    subscripts : str | Sequence[Sequence[Any]]
+        As for `compile_einsum`.
+    shapes : Sequence[Sequence[int] | int]
+        As for `compile_einsum`.
+    dtype : DTypeLike, default 'f8'
+        As for `compile_einsum`.
+    machine : Machine | str, optional
+        As for `compile_einsum`.
+    ranks : Sequence[int]
+        The numbers of ranks, in ascending order.
+    show : Callable[[str], object], optional
+        Is called with the lines of the table as soon as they are known, for example `print`.
 
-    Returns:
+    Returns
+    -------
+    Scaling
         A table that prints itself. A contraction belongs to the family of its largest product, and each is the cheapest
         on its grid, so a family that is the cheapest on no grid is left out.
 
-    Raises:
-        LayoutError, PlanError, TypeError: as for `compile_einsum`.
+    Raises
+    ------
+    LayoutError, PlanError, TypeError
+        As for `compile_einsum`.
 
+    Examples
+    --------
     >>> import rote
     >>> table = rote.einsum_scaling("ik,kj->ij", [(64, 64), (64, 64)], ranks=[4, 16])
     >>> [(row.ranks, row.taken) for row in table.rows]

@@ -23,12 +23,23 @@ __all__ = ["Move", "Product", "Stage", "StageFigures", "end_tree", "read_end", "
 class StageFigures(NamedTuple):
     """A stage in words, and its costs.
 
-    Attributes:
-        text: the move or the product, and its tensors.
-        family: the algorithm of a product; None for a move.
-        received, peak: bytes of the busiest rank.
-        messages, flops, seconds: as in `ContractionCost`.
+    Attributes
+    ----------
+    text : str
+        The move or the product, and its tensors.
+    family : str | None
+        The algorithm of a product; None for a move.
+    received, peak : int
+        Bytes of the busiest rank.
+    messages : int
+        As in `ContractionCost`.
+    flops : int
+        As in `ContractionCost`.
+    seconds : float
+        As in `ContractionCost`.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ["block[(0),()]"] * 2, grid=4)
     >>> for stage in plan.figures():

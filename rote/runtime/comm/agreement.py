@@ -235,6 +235,13 @@ class collective_errors(AbstractContextManager[None]):
 
     An error that is no `Exception` (KeyboardInterrupt, SystemExit) passes at once, on its rank only, and ends the job.
 
+    Parameters
+    ----------
+    comm : Comm
+        The communicator of the ranks that agree.
+
+    Examples
+    --------
     >>> import rote
     >>> def program(comm):
     ...     with rote.runtime.collective_errors(comm):

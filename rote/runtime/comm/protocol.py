@@ -58,6 +58,8 @@ class Comm(Protocol):
     Calls raise CommError if the ranks make different calls or the buffers do not fit each other. The examples below run
     on in-process ranks and give equal results under MPI.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.run(lambda comm: (comm.rank, comm.size, isinstance(comm, rote.runtime.Comm)), ranks=2)
     [(0, 2, True), (1, 2, True)]
@@ -79,6 +81,8 @@ class Comm(Protocol):
 
         On a communicator of one rank, every thread has its own cache; others are used by one thread at a time.
 
+        Examples
+        --------
         >>> from rote import run
         >>> run(lambda comm: comm.cache.setdefault("mine", comm.rank), ranks=2)
         [0, 1]
@@ -90,6 +94,8 @@ class Comm(Protocol):
 
         A split costs messages and, with MPI, one of a few thousand communicators: keep the result in `cache`.
 
+        Examples
+        --------
         >>> from rote import run
         >>> run(lambda comm: comm.split(color=comm.rank % 2, key=comm.rank).size, ranks=3)
         [2, 1, 2]
@@ -99,6 +105,8 @@ class Comm(Protocol):
     def barrier(self) -> None:
         """Return when all ranks have made this call.
 
+        Examples
+        --------
         >>> from rote import run
         >>> run(lambda comm: comm.barrier(), ranks=2)
         [None, None]
@@ -108,6 +116,19 @@ class Comm(Protocol):
     def alltoallv(self, send: Array, send_counts: Sequence[int], recv: Array, recv_counts: Sequence[int]) -> None:
         """Send the r-th part of `send` to rank r; the r-th part of `recv` comes from rank r.
 
+        Parameters
+        ----------
+        send : Array
+            The parts for all ranks, one after the other.
+        send_counts : Sequence[int]
+            Per rank, the elements sent to it.
+        recv : Array
+            Room for the parts of all ranks.
+        recv_counts : Sequence[int]
+            Per rank, the elements that come from it.
+
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def transposed(comm):
         ...     received = np.empty(2, int)
@@ -121,6 +142,17 @@ class Comm(Protocol):
     def allgatherv(self, send: Array, recv: Array, recv_counts: Sequence[int]) -> None:
         """Gather the `send` of all ranks in `recv`, one after the other.
 
+        Parameters
+        ----------
+        send : Array
+            The elements that this rank gives.
+        recv : Array
+            Room for the elements of all ranks.
+        recv_counts : Sequence[int]
+            Per rank, how many elements it gives; the same on all ranks.
+
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def gathered(comm):
         ...     received = np.empty(3, int)
@@ -134,6 +166,8 @@ class Comm(Protocol):
     def bcast_in_place(self, buffer: Array, root: int) -> None:
         """Copy the root's buffer into the buffer of every rank.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def copied(comm):
         ...     buffer = np.full(2, comm.rank)
@@ -147,6 +181,15 @@ class Comm(Protocol):
     def allreduce_in_place(self, buffer: Array, op: Op) -> None:
         """Combine the buffers of all ranks element by element, in place on all; floats of one node in rank order.
 
+        Parameters
+        ----------
+        buffer : Array
+            This rank's elements, replaced by the result.
+        op : {'sum', 'max', 'min', 'prod'}
+            "sum", "max", "min" or "prod".
+
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def total(comm):
         ...     buffer = np.array([1, comm.rank])
@@ -160,6 +203,17 @@ class Comm(Protocol):
     def reduce_in_place(self, buffer: Array, op: Op, root: int) -> None:
         """Combine the buffers of all ranks, as `allreduce_in_place`, in place at the root; the others do not change.
 
+        Parameters
+        ----------
+        buffer : Array
+            This rank's elements, replaced by the result at the root.
+        op : {'sum', 'max', 'min', 'prod'}
+            "sum", "max", "min" or "prod".
+        root : int
+            The rank that gets the result.
+
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def largest(comm):
         ...     buffer = np.array([comm.rank])
@@ -173,6 +227,19 @@ class Comm(Protocol):
     def reduce_scatter(self, send: Array, recv: Array, counts: Sequence[int], op: Op) -> None:
         """Combine the `send` of all ranks, as `allreduce`; rank r receives the r-th part, of counts[r] elements.
 
+        Parameters
+        ----------
+        send : Array
+            The elements of this rank for all parts.
+        recv : Array
+            Room for this rank's part.
+        counts : Sequence[int]
+            Per rank, the elements of its part; the same on all ranks.
+        op : {'sum', 'max', 'min', 'prod'}
+            "sum", "max", "min" or "prod".
+
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> def part(comm):
         ...     received = np.empty(comm.rank + 1, int)
@@ -189,6 +256,8 @@ class Comm(Protocol):
         Writes before a barrier are visible to all ranks after it. The memory lives as long as any rank holds it. The
         result is None on all ranks if some cannot share memory: they run on several nodes, or the system refuses.
 
+        Examples
+        --------
         >>> from rote import run
         >>> def neighbour(comm):
         ...     memory = comm.allocate_shared(8)
@@ -203,6 +272,8 @@ class Comm(Protocol):
     def nodes(self) -> Sequence[int]:
         """The number of each rank's node, from 0 in the order of ranks. Ranks of one node may share memory.
 
+        Examples
+        --------
         >>> from rote import run
         >>> run(lambda comm: list(comm.nodes()), ranks=2)
         [[0, 0], [0, 0]]
@@ -212,6 +283,13 @@ class Comm(Protocol):
     def share_reference(self, value: T) -> list[T] | None:
         """The values of all ranks, as the very objects, in rank order; None on all if they are not in one process.
 
+        Parameters
+        ----------
+        value : DistTensor
+            This rank's object.
+
+        Examples
+        --------
         >>> from rote import run
         >>> first, second = run(lambda comm: comm.share_reference([comm.rank]), ranks=2)
         >>> first[0] is second[0]
@@ -224,6 +302,8 @@ class Comm(Protocol):
 
         Values are small, and can be pickled.
 
+        Examples
+        --------
         >>> from rote import run
         >>> run(lambda comm: comm.allgather_object(f"rank {comm.rank}"), ranks=2)
         [['rank 0', 'rank 1'], ['rank 0', 'rank 1']]

@@ -31,9 +31,14 @@ def world() -> Comm:
     Inside `rote.run`, these are its ranks. Under an MPI launcher, or once mpi4py.MPI is imported, they are MPI's world.
     Otherwise this process is the only rank, and MPI is not started.
 
-    Raises: CommError if the process was launched as one of several MPI ranks, and no MPI can be loaded or the MPI that
-    loads is not the launcher's.
+    Raises
+    ------
+    CommError
+        The process was launched as one of several MPI ranks, and no MPI can be loaded or the MPI that loads is not the
+        launcher's.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.runtime.world().size
     1
@@ -52,6 +57,8 @@ def as_comm(comm: object | None) -> Comm:
     An mpi4py communicator has one wrapper. It is made over a duplicate on first use (a collective call) and freed with
     the communicator. Raises: CommError if `comm` is not a communicator.
 
+    Examples
+    --------
     >>> from rote.runtime import as_comm, world
     >>> as_comm(None) is world(), as_comm(world()) is world()
     (True, True)
@@ -82,28 +89,42 @@ def run(
     these processes: each calls `run`, runs `fn` once on MPI, and gets the list of all results: its own object, and
     copies of the others. So one program runs both ways.
 
-    Args:
-        fn: the program of a rank. It may call `run` itself: the inner ranks are threads with a world of their own.
-        ranks: the number of ranks; under a launcher, the number that it has started.
-        args: further arguments of `fn`. Threads share them without a copy. Context variables (NumPy's error state among
-            them) are those of the caller.
-        on: "threads" starts threads in this process even under a launcher. Write it where some of the processes call
-            `run` without the others, as workers of `mpi4py.futures` do: if `ranks` is the number of processes, a call
-            of one process alone waits for the others.
+    Parameters
+    ----------
+    fn : Callable[..., T]
+        The program of a rank. It may call `run` itself: the inner ranks are threads with a world of their own.
+    ranks : int, default 4
+        The number of ranks; under a launcher, the number that it has started.
+    args : tuple[Any, ...], optional
+        Further arguments of `fn`. Threads share them without a copy. Context variables (NumPy's error state among them)
+        are those of the caller.
+    on : {'auto', 'threads'}, default 'auto'
+        "threads" starts threads in this process even under a launcher. Write it where some of the processes call `run`
+        without the others, as workers of `mpi4py.futures` do: if `ranks` is the number of processes, a call of one
+        process alone waits for the others.
 
-    Returns:
+    Returns
+    -------
+    list[T]
         The results of the ranks, in rank order.
 
-    Raises:
-        LayoutError: `ranks` is not an integer.
-        TypeError: `args` is not a sequence of arguments, or `fn` is no function of a communicator and of these.
-        CommError: `ranks` is below 1 or differs from the number that the launcher has started, or the results of MPI
-            ranks cannot be pickled. On threads also: a rank returned while others wait for it, the ranks make different
-            calls, each waits for another, or MPI was not started for several threads.
-        Exception: on threads, the error of the lowest rank that raised one, with a note that names the rank; the other
-            ranks are released from any collective in which they wait. On MPI ranks, each raises its own error; if the
-            error is not caught, it ends the job.
+    Raises
+    ------
+    LayoutError
+        `ranks` is not an integer.
+    TypeError
+        `args` is not a sequence of arguments, or `fn` is no function of a communicator and of these.
+    CommError
+        `ranks` is below 1 or differs from the number that the launcher has started, or the results of MPI ranks cannot
+        be pickled. On threads also: a rank returned while others wait for it, the ranks make different calls, each
+        waits for another, or MPI was not started for several threads.
+    Exception
+        On threads, the error of the lowest rank that raised one, with a note that names the rank; the other ranks are
+        released from any collective in which they wait. On MPI ranks, each raises its own error; if the error is not
+        caught, it ends the job.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']

@@ -171,6 +171,8 @@ def _ends(counts: Sequence[int]) -> list[int]:
 def alone() -> LocalComm:
     """A communicator of one rank, for work that a rank does without the others.
 
+    Examples
+    --------
     >>> import rote
     >>> rote.runtime.alone().size
     1
