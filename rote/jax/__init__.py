@@ -14,8 +14,9 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .collectives import virtual
     from .contraction import LoweredContraction
     from .fourier import FFT
+    from .functions import lower, redistribute
     from .halo import LoweredHalo
-    from .lowering import Lowered, lower, redistribute
+    from .lowering import Lowered
 else:
     __getattr__, __dir__ = attach(
         __name__,
@@ -24,8 +25,9 @@ else:
             "collectives": "virtual",
             "contraction": "LoweredContraction",
             "fourier": "FFT",
+            "functions": "lower redistribute",
             "halo": "LoweredHalo",
-            "lowering": "Lowered lower redistribute",
+            "lowering": "Lowered",
         },
     )
 

@@ -224,7 +224,8 @@ def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) ->
     array([0, 1, 2, 3, 4], dtype=int32)
     """
     check_sharded(x, dist, x.sharding.mesh)
-    return from_stored(on_host(x), dist, dist.shape if shape is None else shape, np)
+    whole: Array = from_stored(on_host(x), dist, dist.shape if shape is None else shape, np)
+    return whole
 
 
 def to_stored(array: Any, dist: Distribution, xp: Any) -> Any:

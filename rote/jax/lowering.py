@@ -7,29 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 
 from ..caches import memoized
-from ..compiler.compile import compile
 from ..compiler.digits import DigitOperation, Digits, StepDigits, Table
-from ..compiler.halo import HaloPlan
 from ..compiler.plan import Plan
 from ..errors import PlanError
-from ..functions.contraction.plan import Contraction
 from ..layout.distribution import Distribution
 from ..layout.layout import Op, identity
-from ..lazy import late
-from .arrays import check_sharded, distribution_of, from_stored, on_mesh, placed, sharding, stored_shape, to_stored
+from .arrays import check_sharded, from_stored, placed, sharding, to_stored
 from .collectives import exchanged, gathered, permuted, rank_of, summed
 from .meshes import check_dtype, check_mesh, library
 
-if TYPE_CHECKING:
-    from .contraction import LoweredContraction
-    from .halo import LoweredHalo
-
-__all__ = ["Lowered", "lower", "redistribute"]
+__all__ = ["Lowered", "lower_plan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # `jit` finds a function by its identity
@@ -133,40 +125,12 @@ class Lowered:
         return str(self.digits)
 
 
-@overload
-def lower(plan: Plan, mesh: Any, pad: bool = True) -> Lowered: ...
-@overload
-def lower(plan: Contraction, mesh: Any, pad: bool = True) -> LoweredContraction: ...
-@overload
-def lower(plan: HaloPlan, mesh: Any) -> LoweredHalo: ...
-def lower(
-    plan: Plan | Contraction | HaloPlan, mesh: Any, pad: bool = True
-) -> Lowered | LoweredContraction | LoweredHalo:
-    """A plan as a function of arrays of JAX.
-
-    Args:
-        plan: a plan, a contraction, or the plan of a halo, whose grid is the mesh.
-        mesh: a `jax.sharding.Mesh`, whose axes are the modes of the grid, in order; an `AbstractMesh` for `virtual`.
-        pad: whether tensors may be padded. If not, steps whose digits do not fit move by tables, which takes longer.
+def lower_plan(plan: Plan, mesh: Any, pad: bool = True) -> Lowered:
+    """A plan as a function of arrays of JAX, as `lower` says.
 
     Raises:
-        PlanError: the mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX
-            would change its dtype.
-
-    >>> import jax, rote
-    >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4, dtype="f4")
-    >>> print(rote.jax.lower(plan, jax.sharding.AbstractMesh((4,), ("x",))))
-    block[(0),()] -> block[(),(0)] of (6, 6) on grid 4, padded to (8, 8)
-      1. alltoall: exchange a for c (ranks 4 at 1)
-         a | b, cd  ->  c | ab, d   a=4 b=2 c=4 d=2
+        PlanError: the plan and the mesh do not fit, or JAX does not have what the plan needs.
     """
-    if isinstance(plan, Contraction):
-        contraction: LoweredContraction = late("jax.contraction:lower_contraction")(plan, mesh, pad)
-        return contraction
-    if isinstance(plan, HaloPlan):
-        halo: LoweredHalo = late("jax.halo:lower_halo")(plan, mesh)
-        return halo
-
     for dist in (plan.source, plan.target):
         check_mesh(mesh, dist.grid)
     if any(step.wire is not None for step in plan.steps):
@@ -185,39 +149,6 @@ def _jitted(plan: Lowered, before: Any, after: Any) -> Any:
     """A plan as a compiled function of sharded arrays, so that it is compiled once where it is called without `jit`."""
     jax = library()
     return jax.jit(jax.shard_map(plan.local, mesh=plan.mesh, in_specs=before, out_specs=after, check_vma=False))
-
-
-def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, max_bytes: int | None = None) -> Any:
-    """An array of JAX in another layout, by a plan of Rote.
-
-    Args:
-        x: an array of JAX, or what stands for one under `jit`.
-        target: the layout, or the PartitionSpec, of the result. A result that is not in blocks is in stored order.
-        layout: the layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
-            are Auto, and if `x` is in the stored order of a layout that is not in blocks.
-        mesh: the mesh of `x`, where JAX does not know it.
-        max_bytes: the most bytes of the argument, the result and buffers on any device.
-
-    Raises:
-        PlanError: the sharding of `x` is not known, or another one than `layout`; blocks are not equal; a layout is
-            rooted or partial; or no plan is within `max_bytes`.
-        LayoutError: a layout does not fit the shape or the mesh.
-
-    >>> import jax, rote
-    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
-    >>> x = jax.device_put(jax.numpy.ones((4, 4)), jax.sharding.NamedSharding(mesh, P("x", None)))
-    >>> print(rote.jax.layout_of(rote.jax.redistribute(x, "block[(),(0)]")))
-    block[(),(0)]
-    """
-    source, mesh = distribution_of(x, layout, mesh)
-    goal = on_mesh(target, source.shape, mesh)
-    if stored_shape(goal) != goal.view_shape:
-        raise PlanError(
-            f"{goal} does not have equal blocks, as arrays of JAX have\n"
-            "write plan = rote.jax.lower(rote.compile(source, target), mesh), and plan.crop(plan(plan.pad(x)))"
-        )
-    sharding(goal, mesh)  # which refuses what has none, before anything is planned
-    return lower(compile(source, goal, x.dtype, max_bytes=max_bytes), mesh, pad=False)(x)
 
 
 # --- operations ------------------------------------------------------------------------------------------------------

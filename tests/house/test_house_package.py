@@ -56,7 +56,7 @@ def test_import_imports_nothing(tmp_path: Path) -> None:
             {"mpi4py", "pyfftw", "matplotlib"},
         ),
         ("import rote; rote.run(lambda comm: comm.rank, ranks=2)", {"mpi4py", "pyfftw", "matplotlib"}),
-        ("import rote; rote.jax, rote.jax.lower", {"jax", "mpi4py", "rote.runtime", "rote.tensor", "matplotlib"}),
+        ("import rote; rote.jax, rote.jax.lower", {"jax", "mpi4py", "matplotlib"}),
         ("import rote; rote.simulate, rote.DistTensor, rote.fft, rote.plot", {"mpi4py", "matplotlib"}),
         ("import rote.fft", {"numpy", "rich", "scipy", "mpi4py", "matplotlib", "lark", "pyfftw", "ducc0"}),
         (
