@@ -219,8 +219,10 @@ def _by_table(table: Table, block: Any, mesh: Any) -> Any:
     if not before.partial:
         return result.at[received].set(arrived, mode="drop").reshape(after.max_local_shape())
     result = result.at[received].set(identity(before.layout.op, dtype), mode="drop")
-    way = {"sum": "add", "max": "max", "min": "min", "prod": "multiply"}[before.layout.op]
-    return getattr(result.at[received], way)(arrived, mode="drop").reshape(after.max_local_shape())
+    ways = {"sum": "add", "max": "max", "min": "min", "prod": "multiply"}
+    if dtype == bool:  # `or` and `and`
+        ways = ways | {"sum": "max", "prod": "min"}
+    return getattr(result.at[received], ways[before.layout.op])(arrived, mode="drop").reshape(after.max_local_shape())
 
 
 def _number(operation: DigitOperation, mesh: Any) -> Any:
