@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout, as_layout
-from .meshes import check_dtype, check_mesh, library, on_host
+from .meshes import check_dtype, check_mesh, check_process, library, on_host
 
 __all__ = ["check_sharded", "distribution_of", "from_global", "from_stored", "layout_of", "on_mesh", "placed"]
 __all__ += ["sharding", "stored_shape", "to_global", "to_stored"]
@@ -192,7 +192,8 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
         mesh: the mesh, whose axes are the modes of the grid.
 
     Raises:
-        PlanError: there is no such sharding, the array is larger, or JAX would change its dtype.
+        PlanError: there is no such sharding, the array is larger, JAX would change its dtype, or the mesh has no device
+            of this process.
 
     >>> import jax, numpy as np, rote
     >>> mesh = jax.make_mesh((1,), ("x",))
@@ -202,6 +203,7 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
     """
     whole, where = np.asarray(array), sharding(dist, mesh)
     check_dtype(whole.dtype)
+    check_process(mesh)
     stored = to_stored(whole, dist, np)
     return library().make_array_from_callback(stored.shape, where, lambda index: stored[index])
 

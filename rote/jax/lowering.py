@@ -220,7 +220,7 @@ def _by_table(table: Table, block: Any, mesh: Any) -> Any:
         return result.at[received].set(arrived, mode="drop").reshape(after.max_local_shape())
     result = result.at[received].set(identity(before.layout.op, dtype), mode="drop")
     ways = {"sum": "add", "max": "max", "min": "min", "prod": "multiply"}
-    if dtype == bool:  # `or` and `and`
+    if dtype.kind == "b":  # `or` and `and`
         ways = ways | {"sum": "max", "prod": "min"}
     return getattr(result.at[received], ways[before.layout.op])(arrived, mode="drop").reshape(after.max_local_shape())
 

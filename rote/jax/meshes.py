@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..errors import PlanError, RoteError
 from ..layout.grid import Grid
 
-__all__ = ["check_dtype", "check_mesh", "library", "on_host"]
+__all__ = ["check_dtype", "check_mesh", "check_process", "library", "on_host"]
 
 _LEAST = (0, 7)  # the first version of JAX with all that is called here
 
@@ -51,6 +51,20 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
         raise PlanError(
             f"JAX would make {stored} of {dtype}, because its elements of 64 bits are switched off\n"
             f'call jax.config.update("jax_enable_x64", True) first, or pass {stored}'
+        )
+
+
+def check_process(mesh: Any) -> None:
+    """Refuse a mesh whose devices are all of other processes.
+
+    Raises:
+        PlanError: the mesh has no device of this process.
+    """
+    jax = library()
+    if not any(device.process_index == jax.process_index() for device in mesh.devices.flat):
+        raise PlanError(
+            f"no device of the mesh is of process {jax.process_index()} of {jax.process_count()}\n"
+            "make a mesh of jax.devices(), which are those of all processes after jax.distributed.initialize()"
         )
 
 
