@@ -46,7 +46,7 @@ from .overlaps import overlaps_below
 from .plan import Plan, grids
 from .step import Step
 
-__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "step_digits", "unpadded"]
+__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "step_digits"]
 
 Ints = npt.NDArray[np.int64]
 State = int | Literal["*", "+"]
@@ -263,12 +263,6 @@ def digits(plan: Plan, pad: bool = True) -> Digits:
         if None not in steps:
             return Digits(shape, padded, tuple([step for step in steps if step is not None]))
 
-    return unpadded(plan)
-
-
-def unpadded(plan: Plan) -> Digits:
-    """A plan as operations on digits, with tables where digits do not fit: no mode is padded."""
-    shape = plan.source.shape
     return Digits(shape, plan, tuple([step_digits(step.before, step.after) or Table(step) for step in plan.steps]))
 
 

@@ -12,10 +12,10 @@ from ..lazy import attach
 if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .arrays import from_global, layout_of, sharding, stored_shape, to_global
     from .collectives import virtual
-    from .contraction import LoweredContraction
+    from .contraction import LoweredContraction, einsum
     from .fourier import FFT
     from .functions import lower, redistribute
-    from .halo import LoweredHalo
+    from .halos import LoweredHalo, halo
     from .lowering import Lowered
 else:
     __getattr__, __dir__ = attach(
@@ -23,13 +23,14 @@ else:
         {
             "arrays": "from_global layout_of sharding stored_shape to_global",
             "collectives": "virtual",
-            "contraction": "LoweredContraction",
+            "contraction": "LoweredContraction einsum",
             "fourier": "FFT",
             "functions": "lower redistribute",
-            "halo": "LoweredHalo",
+            "halos": "LoweredHalo halo",
             "lowering": "Lowered",
         },
     )
 
 __all__ = ["FFT", "Lowered", "LoweredContraction", "LoweredHalo"]
-__all__ += ["from_global", "layout_of", "lower", "redistribute", "sharding", "stored_shape", "to_global", "virtual"]
+__all__ += ["einsum", "from_global", "halo", "layout_of", "lower", "redistribute", "sharding", "stored_shape"]
+__all__ += ["to_global", "virtual"]

@@ -24,7 +24,16 @@ from ..layout.distribution import Distribution
 from ..layout.layout import Layout, as_layout
 from .meshes import check_dtype, check_mesh, check_process, library, on_host
 
-__all__ = ["check_sharded", "distribution_of", "from_global", "from_stored", "layout_of", "on_mesh", "placed"]
+__all__ = [
+    "check_equal_blocks",
+    "check_sharded",
+    "distribution_of",
+    "from_global",
+    "from_stored",
+    "layout_of",
+    "on_mesh",
+    "placed",
+]
 __all__ += ["sharding", "stored_shape", "to_global", "to_stored"]
 
 Array = npt.NDArray[Any]
@@ -132,6 +141,17 @@ def distribution_of(x: Any, layout: Any = None, mesh: Any = None) -> tuple[Distr
         )
     check_sharded(x, dist, mesh)
     return dist, mesh
+
+
+def check_equal_blocks(dist: Distribution, mesh: Any, instead: str) -> None:
+    """Refuse a distribution of which no array of its shape can be, because blocks differ or make up no array.
+
+    Raises:
+        PlanError: there is no such array; the text says what to write instead.
+    """
+    if stored_shape(dist) != dist.view_shape:
+        raise PlanError(f"{dist} does not have equal blocks, as arrays of JAX have\nwrite {instead}")
+    sharding(dist, mesh)
 
 
 def check_sharded(x: Any, dist: Distribution, mesh: Any) -> Any:

@@ -19,20 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.digits import Table, longer_extents, unpadded
+from ..caches import memoized
+from ..compiler.digits import Table, longer_extents
 from ..errors import LayoutError, PlanError, counted
 from ..functions.contraction.plan import Contraction, contraction_of
 from ..functions.contraction.stages import Move, Product
+from ..functions.contraction.subscripts import Subscripts, as_text, read_path, read_subscripts
 from ..functions.contraction.tree import Request
 from ..layout.distribution import Distribution
+from ..layout.grid import Grid
 from ..layout.kinds import Split
-from .arrays import check_sharded, sharding
+from ..layout.layout import Layout
+from ..machines.machine import DEFAULT
+from .arrays import check_equal_blocks, check_sharded, distribution_of, on_mesh, placed, sharding, stored_shape
 from .collectives import rank_of
-from .lowering import Lowered
+from .lowering import Lowered, jitted
 from .meshes import check_dtype, check_mesh, library
 from .positions import Positions
 
-__all__ = ["LoweredContraction", "lower_contraction"]
+__all__ = ["LoweredContraction", "einsum", "lower_contraction"]
 
 Moves = tuple[tuple[Lowered, ...], ...]
 """For each tensor that moves in a stage, the moves of its panels; one if all are equal, none if it stays."""
@@ -41,7 +46,7 @@ _MOST = 1.5  # times the largest blocks: padding that needs more memory is not w
 _TRIED = 8  # paddings, the smallest first, because each is planned anew
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class LoweredContraction:
     """A contraction as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
@@ -84,15 +89,12 @@ class LoweredContraction:
             counts = f"{counted(len(self.operands), 'operand')}, not {len(arrays)}"
             raise LayoutError(f"{self.plan.subscripts} has {counts}\nwrite one array for each")
 
+        specs = list[Any]()
         for array, dist, dtype in zip(arrays, self.operands, self.plan.dtypes, strict=True):
-            check_sharded(array, dist, self.mesh)
+            specs.append(check_sharded(array, dist, self.mesh))
             if array.dtype != dtype:
                 raise PlanError(f"an array is of {array.dtype}, its operand of {dtype}\ncompile it for {array.dtype}")
-
-        *specs, spec = [sharding(dist, self.mesh).spec for dist in (*self.operands, self.result)]
-        jax = library()
-        product = jax.shard_map(self.local, mesh=self.mesh, in_specs=tuple(specs), out_specs=spec, check_vma=False)
-        return product(*arrays)
+        return jitted(self, tuple(specs), sharding(self.result, self.mesh).spec)(*arrays)
 
     def local(self, *blocks: Any) -> Any:
         """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it."""
@@ -151,7 +153,9 @@ def _moves(plan: Contraction, mesh: Any) -> tuple[Moves, ...]:
     moves = list[Moves]()
     for stage in plan.stages:
         of_tensors = ((stage.plan,),) if isinstance(stage, Move) else stage.plans
-        moves.append(tuple([tuple([Lowered(unpadded(move), mesh) for move in of_panels]) for of_panels in of_tensors]))
+        moves.append(
+            tuple([tuple([Lowered(move.digits(pad=False), mesh) for move in of_panels]) for of_panels in of_tensors])
+        )
     return tuple(moves)
 
 
@@ -288,3 +292,99 @@ def _indices(dist: Distribution, mode: int, mesh: Any) -> Any:
         indices = dist.indices(rank)[mode]
         row[: len(indices)] = indices
     return jnp.expand_dims(jnp.asarray(table)[rank_of(mesh)], [m for m in range(len(dist.shape)) if m != mode])
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    layout: Any = None,
+    layouts: Sequence[Any] | None = None,
+    mesh: Any = None,
+    optimize: Any = True,
+    max_bytes: int | None = None,
+) -> Any:
+    """The sum of products that the subscripts describe, of sharded arrays of JAX, as `numpy.einsum`.
+
+    Args:
+        subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from
+            0 to 51.
+        operands: arrays of JAX, or what stands for them under `jit`; arrays of NumPy are the same on all devices.
+        layout: the layout, or the PartitionSpec, of the result. If None, its letters are split as in the last product,
+            as far as parts are equal.
+        layouts: for each operand its layout, its PartitionSpec, or None, where JAX does not know it: under `jit` if
+            axes of the mesh are Auto, and if an operand is in the stored order of a layout that is not in blocks.
+        mesh: the mesh of the operands, where JAX does not know it.
+        optimize: a path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
+            that NumPy takes let the plan choose.
+        max_bytes: the most bytes that a device may hold by the plan. XLA may hold more, if it computes panels together.
+
+    Raises:
+        NotationError: the subscripts are invalid.
+        LayoutError: subscripts, path, layouts and operands do not fit each other.
+        PlanError: the sharding of an operand is not known, or meshes differ; blocks of the result are not equal; or no
+            plan is within `max_bytes`.
+
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 3), "f4"), jax.sharding.NamedSharding(mesh, P("x", None)))
+    >>> rote.jax.einsum("ij,ij->i", x, x).tolist()
+    [3.0, 3.0]
+    """
+    if not isinstance(subscripts, str):
+        subscripts, arguments = as_text((subscripts, *operands))
+        operands = tuple(arguments)
+    letters = read_subscripts(subscripts, [*map(np.ndim, operands)])
+    if layouts is not None and len(layouts) != len(operands):
+        counts = f"{counted(len(layouts), 'layout')} for {counted(len(operands), 'operand')}"
+        raise LayoutError(f"{counts}\nwrite one for each, or None where JAX knows it")
+
+    jax, dists = library(), dict[int, Distribution]()
+    for number, (x, known) in enumerate(zip(operands, layouts or [None] * len(operands), strict=True)):
+        if isinstance(x, jax.Array):
+            dists[number], mesh = distribution_of(x, known, mesh)
+    if not dists:
+        raise PlanError("no operand is an array of JAX\nwrite rote.jax.from_global(array, dist, mesh), or numpy.einsum")
+
+    arrays = [jax.numpy.asarray(x, jax.numpy.result_type(*operands)) for x in operands]
+    for number, x in enumerate(arrays):
+        if number not in dists:  # an array of NumPy is the same on all devices
+            dists[number] = on_mesh(Layout(((),) * x.ndim), x.shape, mesh)
+            arrays[number] = placed(lambda x: x, x, sharding(dists[number], mesh))
+    ends = tuple([dists[number] for number in range(len(arrays))])
+
+    target = None
+    if layout is not None:
+        extents = letters.extents([end.shape for end in ends])
+        target = on_mesh(layout, [extents[letter] for letter in letters.result], mesh)
+        check_equal_blocks(target, mesh, "product = rote.jax.lower(rote.compile_einsum(…), mesh), which pads")
+    path = read_path(optimize, len(arrays))
+    return _program(letters, ends, arrays[0].dtype, target, max_bytes, path, mesh)(*arrays)
+
+
+@memoized(256)
+def _program(
+    letters: Subscripts,
+    ends: tuple[Distribution, ...],
+    dtype: np.dtype[Any],
+    target: Distribution | None,
+    most: int | None,
+    path: tuple[tuple[int, ...], ...] | None,
+    mesh: Any,
+) -> LoweredContraction:
+    """The contraction of arrays as they are, without padding."""
+
+    def planned(result: Distribution | None) -> Contraction:
+        shapes, dtypes = tuple([end.shape for end in ends]), (dtype,) * len(ends)
+        grid = Grid(mesh.axis_sizes)
+        return contraction_of(Request(letters, shapes, dtypes, ends, grid, result, False, most, DEFAULT, path))
+
+    plan = planned(target)
+    result = plan.result
+    if stored_shape(result) != result.shape:  # modes of unequal parts are whole
+        pairs = zip(stored_shape(result), result.shape, result.layout.modes, strict=True)
+        modes = tuple([entries if stored == extent else () for stored, extent, entries in pairs])
+        plan = planned(Layout(modes).on(result.shape, result.grid))
+    return lower_contraction(plan, mesh, pad=False)

@@ -7,11 +7,10 @@ from typing import Any, overload
 from ..compiler.compile import compile
 from ..compiler.halo import HaloPlan
 from ..compiler.plan import Plan
-from ..errors import PlanError
 from ..functions.contraction.plan import Contraction
-from .arrays import distribution_of, on_mesh, sharding, stored_shape
+from .arrays import check_equal_blocks, distribution_of, on_mesh
 from .contraction import LoweredContraction, lower_contraction
-from .halo import LoweredHalo, lower_halo
+from .halos import LoweredHalo, lower_halo
 from .lowering import Lowered, lower_plan
 
 __all__ = ["lower", "redistribute"]
@@ -75,10 +74,6 @@ def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, m
     """
     source, mesh = distribution_of(x, layout, mesh)
     goal = on_mesh(target, source.shape, mesh)
-    if stored_shape(goal) != goal.view_shape:
-        raise PlanError(
-            f"{goal} does not have equal blocks, as arrays of JAX have\n"
-            "write plan = rote.jax.lower(rote.compile(source, target), mesh), and plan.crop(plan(plan.pad(x)))"
-        )
-    sharding(goal, mesh)  # which refuses what has none, before anything is planned
+    instead = "plan = rote.jax.lower(rote.compile(source, target), mesh), and plan.crop(plan(plan.pad(x)))"
+    check_equal_blocks(goal, mesh, instead)
     return lower_plan(compile(source, goal, x.dtype, max_bytes=max_bytes), mesh, pad=False)(x)

@@ -21,7 +21,7 @@ from .arrays import check_sharded, from_stored, placed, sharding, to_stored
 from .collectives import exchanged, gathered, permuted, rank_of, summed
 from .meshes import check_dtype, check_mesh, library
 
-__all__ = ["Lowered", "lower_plan"]
+__all__ = ["Lowered", "jitted", "lower_plan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # `jit` finds a function by its identity
@@ -73,7 +73,7 @@ class Lowered:
         before = check_sharded(x, self.source, self.mesh)
         if x.dtype != self.plan.dtype:
             raise PlanError(f"the array is of {x.dtype}, and the plan of {self.plan.dtype}\ncompile one for {x.dtype}")
-        return _jitted(self, before, after)(x)
+        return jitted(self, before, after)(x)
 
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` over the mesh calls it.
@@ -145,8 +145,8 @@ def _lowered(plan: Plan, mesh: Any, pad: bool) -> Lowered:
 
 
 @memoized(256)
-def _jitted(plan: Lowered, before: Any, after: Any) -> Any:
-    """A plan as a compiled function of sharded arrays, so that it is compiled once where it is called without `jit`."""
+def jitted(plan: Any, before: Any, after: Any) -> Any:
+    """A lowered plan as a function of sharded arrays, which is compiled once where it is called without `jit`."""
     jax = library()
     return jax.jit(jax.shard_map(plan.local, mesh=plan.mesh, in_specs=before, out_specs=after, check_vma=False))
 

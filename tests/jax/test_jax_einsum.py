@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from contraction.contractions import blocks_of, contraction
 from devices import collectives, compiled, mesh_of
-from jax.sharding import PartitionSpec
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import rote
 from rote.functions.contraction.stages import Product
@@ -25,7 +26,7 @@ def spoiled(array, shape, rng):
 
 def stacked(function, mesh):
     """A function of a rank's blocks as a compiled one of the blocks of all ranks, stacked in order."""
-    spec = PartitionSpec(mesh.axis_names)
+    spec = P(mesh.axis_names)
 
     def local(*stacks):
         return function(*[stack[0] for stack in stacks])[None]
@@ -183,3 +184,72 @@ def test_gradients_of_contractions(options):
     expected = jax.grad(lambda a, b: jax.numpy.sum((a @ b) ** 2), (0, 1))(*arrays)
     for gradient, dist, right in zip(gradients, lowered.operands, expected, strict=True):
         np.testing.assert_allclose(to_global(gradient, dist, right.shape), right, rtol=1e-13)
+
+
+# --- einsum of sharded arrays ----------------------------------------------------------------------------------------
+
+CALLS = [
+    ("ik,kj->ij", [(8, 16), (16, 4)], [P("x", "y"), P("x", "y")], P("x", "y")),
+    ("ik,kj", [(8, 16), (16, 4)], [P("x", "y"), P("y", "x")], None),
+    ("...ij,...jk->...ik", [(4, 8, 8), (8, 8)], [P("x", "y", None), P(None, "y")], None),
+    ("ii->i", [(8, 8)], [P("x", "y")], P(("x", "y"))),
+    ("iij,jk->ki", [(8, 8, 4), (4, 6)], [P("x", None, "y"), P()], None),
+    ("ij,jk,kl->il", [(8, 8), (8, 8), (8, 8)], [P("x", "y"), P("y", "x"), P(("y", "x"))], "[(0),(1)]"),
+    ("ij,ij->", [(8, 8), (8, 8)], [P("x", "y"), P("y", "x")], None),
+    ("ij->ji", [(8, 6)], [P("y", "x")], P("x", None)),
+    ("ik,kj->ij", [(8, 3), (3, 5)], [P("x"), P()], None),
+]
+
+
+@pytest.mark.parametrize(("text", "shapes", "specs", "layout"), CALLS)
+def test_sums_of_sharded_arrays(text, shapes, specs, layout):
+    """Law: `rote.jax.einsum` is `numpy.einsum`, in the layout that is asked for, also under jit."""
+    mesh, rng = mesh_of((2, 4)), np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, shape).astype("f8") for shape in shapes]
+    sharded = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(arrays, specs, strict=True)]
+    expected = np.einsum(text, *arrays)
+
+    product = rote.jax.einsum(text, *sharded, layout=layout)
+    jitted = jax.jit(lambda *xs: rote.jax.einsum(text, *xs, layout=layout, layouts=specs, mesh=mesh))(*sharded)
+    for result in (product, jitted):
+        if isinstance(layout, str):
+            dist = rote.parse(layout).on(expected.shape, (2, 4))
+            np.testing.assert_array_equal(to_global(result, dist), expected)
+            continue
+        np.testing.assert_array_equal(np.asarray(result), expected)
+        if layout is not None:
+            assert result.sharding.is_equivalent_to(NamedSharding(mesh, layout), result.ndim)
+
+
+def test_einsum_takes_what_numpys_takes():
+    """Lists of labels, arrays of NumPy, other dtypes, paths, explicit meshes, and a bound on memory."""
+    mesh = mesh_of((2, 4), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-9, 9, (2, 64, 64)).astype("f8")
+    x = jax.device_put(a, NamedSharding(mesh, P("x", "y")))
+    y = jax.device_put(b.astype("i4"), NamedSharding(mesh, P("x", "y")))
+
+    by_path = rote.jax.einsum("ij,jk,kl->il", x, y, x, optimize=["einsum_path", (1, 2), (0, 1)])
+    np.testing.assert_array_equal(by_path, a @ b @ a)
+    np.testing.assert_array_equal(rote.jax.einsum(x, [0, 1], b, [1, 2], [2, 0]), (a @ b).T)
+    np.testing.assert_array_equal(rote.jax.einsum("ij,jk", x, y, max_bytes=24_000), a @ b)
+    np.testing.assert_array_equal(jax.jit(lambda x, y: rote.jax.einsum("ij,kj,kl", x, y, a))(x, y), a @ b.T @ a)
+
+
+def test_what_einsum_refuses():
+    """Operands and results that are no sharded arrays are refused with what to write, before anything runs."""
+    mesh = mesh_of((2, 4))
+    x = jax.device_put(np.ones((8, 6)), NamedSharding(mesh, P("x", None)))
+    other = jax.device_put(np.ones((8, 6)), NamedSharding(mesh_of((4, 2)), P("x", None)))
+    with pytest.raises(rote.PlanError, match=r"no operand is an array of JAX\nwrite rote\.jax\.from_global"):
+        rote.jax.einsum("ij->i", np.ones((2, 2)))
+    with pytest.raises(rote.PlanError, match="is sharded as"):
+        rote.jax.einsum("ij,ij->i", x, other)
+    with pytest.raises(rote.PlanError, match=r"does not have equal blocks.*\nwrite product = rote\.jax\.lower"):
+        rote.jax.einsum("ij->ij", x, layout="block[(),(1)]")
+    with pytest.raises(rote.PlanError, match="has no sharding"):
+        rote.jax.einsum("ij->i", x, layout="block[()]+(0)")
+    with pytest.raises(rote.PlanError, match=r"JAX does not know the sharding.*\npass mesh= and layout="):
+        jax.jit(lambda x: rote.jax.einsum("ij->i", x))(x)
+    with pytest.raises(rote.LayoutError, match=r"1 layout for 2 operands\nwrite one for each"):
+        rote.jax.einsum("ij,ij->i", x, x, layouts=[None])

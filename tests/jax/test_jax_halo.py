@@ -8,6 +8,8 @@ import jax
 import numpy as np
 import pytest
 from devices import compiled, mesh_of
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import rote
 from rote.compiler.halo import HaloPlan
@@ -122,3 +124,28 @@ def test_what_has_no_halo_is_refused():
     lowered = lower(plan_of("block[(0)]", (8,), (4,), ((1, 1),), (False,)), mesh_of((4,)))
     with pytest.raises(rote.PlanError, match="the array is of float32, the plan of float64"):
         lowered(from_global(np.zeros(8, "f4"), lowered.plan.source, lowered.mesh))
+
+
+def test_halos_of_sharded_arrays():
+    """Law: a stencil of blocks with ghosts, in shard_map and jit, is that of the whole array; gradients, too."""
+    mesh, spec = mesh_of((2, 4)), P("x", "y")
+    whole = np.random.default_rng(0).random((8, 12))
+    x = jax.device_put(whole, NamedSharding(mesh, spec))
+
+    def stencil(h):
+        return h[:-2, 1:-1] + h[2:, 1:-1] + h[1:-1, :-2] + h[1:-1, 2:] - 4 * h[1:-1, 1:-1]
+
+    @jax.jit
+    def laplacian(x):
+        halos = rote.jax.halo(x, 1, (True, False), layout=spec, mesh=mesh)
+        return jax.shard_map(stencil, mesh=mesh, in_specs=spec, out_specs=spec)(halos)
+
+    def of_whole(x):
+        padded = jax.numpy.pad(x, ((1, 1), (0, 0)), mode="wrap")
+        return stencil(jax.numpy.pad(padded, ((0, 0), (1, 1))))
+
+    np.testing.assert_allclose(laplacian(x), of_whole(whole), rtol=0, atol=1e-14)
+    gradients = [jax.grad(lambda x, f=f: (f(x) ** 2).sum())(y) for f, y in ((laplacian, x), (of_whole, whole))]
+    np.testing.assert_allclose(*gradients, rtol=0, atol=1e-12)
+    with pytest.raises(rote.LayoutError, match="is no width of ghost cells"):
+        rote.jax.halo(x, -1)

@@ -19,21 +19,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..compiler.halo import HaloPlan
+from ..caches import memoized
+from ..compiler.halo import HaloPlan, flags_of, widths_of
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
-from .arrays import check_sharded, sharding
+from .arrays import check_sharded, distribution_of, sharding
 from .collectives import rank_of
+from .lowering import jitted
 from .meshes import check_dtype, library
 from .positions import Positions
 
-__all__ = ["LoweredHalo", "lower_halo"]
+__all__ = ["LoweredHalo", "halo", "lower_halo"]
 
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class LoweredHalo:
     """A halo as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
@@ -54,15 +56,13 @@ class LoweredHalo:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source; or that has no sharding.
         """
-        where, jax = sharding(self.plan.source, self.mesh), library()
-        check_sharded(x, self.plan.source, self.mesh)
+        before = check_sharded(x, self.plan.source, self.mesh)
         if x.dtype != self.plan.dtype:
             raise PlanError(f"the array is of {x.dtype}, the plan of {self.plan.dtype}\nmake one for {x.dtype}")
 
-        def local(block: Any) -> Any:
-            return self.local(block, fill)
-
-        return jax.shard_map(local, mesh=self.mesh, in_specs=where.spec, out_specs=where.spec, check_vma=False)(x)
+        jax, after = library(), sharding(self.plan.source, self.mesh).spec
+        everywhere = jax.sharding.PartitionSpec()
+        return jitted(self, (before, everywhere), after)(x, jax.numpy.asarray(fill, x.dtype))
 
     def local(self, block: Any, fill: Any = 0) -> Any:
         """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it."""
@@ -90,6 +90,41 @@ def lower_halo(plan: HaloPlan, mesh: Any) -> LoweredHalo:
     """A halo as a function of arrays of JAX; see `lower`."""
     sharding(plan.source, mesh)  # or the error that says why there is none
     check_dtype(plan.dtype)
+    return _lowered(plan, mesh)
+
+
+def halo(x: Any, width: Any, periodic: Any = False, fill: Any = 0, *, layout: Any = None, mesh: Any = None) -> Any:
+    """The blocks of a sharded array of JAX with their neighbours' cells around them, side by side.
+
+    It is sharded as the array is, so a function that `jax.shard_map` calls has the block with its ghosts: faces, edges
+    and corners of the neighbours. A halo may be wider than the neighbour.
+
+    Args:
+        x: an array of JAX, or what stands for one under `jit`.
+        width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
+        periodic: whether ghosts beyond an end come from the other end; for all modes, or per mode.
+        fill: the value of ghosts beyond the ends of modes that are not periodic.
+        layout: the layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
+            are Auto.
+        mesh: the mesh of `x`, where JAX does not know it.
+
+    Raises:
+        LayoutError: blocks are not boxes; there is not one width per mode.
+        PlanError: the sharding of `x` is not known, or another one than `layout`.
+
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.arange(1, 5), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.halo(x, [(2, 1)], periodic=True).tolist()
+    [3, 4, 1, 2, 3, 4, 1]
+    """
+    source, mesh = distribution_of(x, layout, mesh)
+    widths, flags = widths_of(width, x.ndim), flags_of(periodic, x.ndim)
+    return _lowered(HaloPlan(source, widths, flags, np.dtype(x.dtype)), mesh)(x, fill)
+
+
+@memoized(256)
+def _lowered(plan: HaloPlan, mesh: Any) -> LoweredHalo:
     return LoweredHalo(plan, mesh)
 
 
