@@ -17,6 +17,7 @@ from ..layout.distribution import Distribution
 from ..layout.expressions import block
 from ..layout.grid import Grid, tensor_shape
 from ..layout.layout import Layout, as_layout
+from ..layout.refine import fitted
 from .arrays import check_sharded, sharding
 from .meshes import library
 from .walks import LoweredWalk, lowered_walks
@@ -71,9 +72,12 @@ class FFT:
         element = library().dtypes.canonicalize_dtype("c16") if dtype is None else dtype
         request = planned_request(extents, element, axes, kinds, text, None, None)
 
+        grid = Grid(mesh.axis_sizes)
         begin = _layout_of(layout, mesh, len(extents))
-        end = begin if order == "natural" else None
-        arguments = as_arguments(extents, request, mesh.size, begin, Grid(mesh.axis_sizes), end)
+        end = None
+        if order == "natural":
+            end = fitted(begin.on(extents, grid), request.after(extents, request.axes)).layout
+        arguments = as_arguments(extents, request, mesh.size, begin, grid, end)
 
         self.mesh: Any = mesh
         self.norm: str = check_norm(norm)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import pi, prod, sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,14 @@ from ..fft.transforms import CASTS, FOURIER, KINDS, real_dtype
 from ..fft.walk import Transform
 from .meshes import library
 
-__all__ = ["check_kind", "divided", "multiplied", "roots", "transformed"]
+__all__ = ["check_kind", "multiplied", "roots", "transformed"]
 
 _MOST = 3  # axes that XLA transforms at once
 _NAMES = {"fft": "FFT", "ifft": "IFFT", "rfft": "RFFT", "irfft": "IRFFT"}
 
 
 def transformed(x: Any, action: Transform, ortho: bool) -> Any:
-    """A block after a transform of whole modes, without factors; but those backward are divided by `divided`.
+    """A block after a transform of whole modes; without factors, but XLA divides those backward by their points.
 
     Args:
         ortho: whether cosine and sine transforms are orthogonal, up to the scale.
@@ -43,14 +43,6 @@ def transformed(x: Any, action: Transform, ortho: bool) -> Any:
     for name, axes, length in groups[::-1] if KINDS[kind].backward else groups:
         x = _fourier(x, name, axes, length)
     return x
-
-
-def divided(shape: Sequence[int], action: Transform) -> int:
-    """The number by which XLA divides a transform of a block of some shape: the points of those that go backward."""
-    if action.kind not in FOURIER or not KINDS[action.kind].backward:
-        return 1
-    *others, last = [shape[mode] for mode in action.modes]
-    return prod(others) * (action.length or last)
 
 
 def check_kind(kind: str) -> None:

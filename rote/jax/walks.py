@@ -13,8 +13,9 @@ fit, it goes by a table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import pairwise, product
 from math import lcm, prod
 from typing import Any
@@ -25,20 +26,23 @@ from ..compiler.compile import compile
 from ..compiler.digits import Digits, Table, step_digits
 from ..compiler.plan import Plan
 from ..errors import LayoutError, PlanError
-from ..fft.walk import Action, Stage, Transform, Twiddle, Walk
+from ..fft.walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk
 from ..layout.distribution import Distribution
 from ..layout.refine import unfused_ends
 from .arrays import sharding
 from .collectives import rank_of
 from .lowering import Lowered
 from .meshes import check_dtype, library
-from .transforms import check_kind, divided, multiplied, roots, transformed
+from .transforms import check_kind, multiplied, roots, transformed
 
 __all__ = ["LoweredWalk", "lowered_walks"]
 
 _MOST = 2  # times the largest block: padding that needs more memory is not worth it
 _TRIED = 64  # paddings, the smallest first
 _POINTS = 1 << 29  # of which twiddles are found in integers of 32 bits
+
+Operation = Callable[[Any], Any]
+"""A function of a block."""
 
 Ends = tuple[tuple[Distribution, Distribution], ...]
 
@@ -74,24 +78,38 @@ class LoweredWalk:
             scale: the factor by which the result is multiplied.
             ortho: whether cosine and sine transforms are orthogonal, up to the scale.
         """
+        block = _run(self._operations(ortho), block).reshape(self.target.max_local_shape())
+        factor = scale * prod(map(_divided, self.walk.stages))
+        return block if factor == 1 else block * factor
+
+    def _operations(self, ortho: bool) -> list[Operation]:
+        """The functions of a block, in order."""
+        mesh, operations = self.mesh, list[Operation]()
+        chirp = list[Operation]()  # what makes the last one
+        start = 0  # of what is done after it
+
         for number, (stage, (before, after)) in enumerate(zip(self.walk.stages, self.stages, strict=True)):
-            block = block.reshape(before.max_local_shape())
-            if stage.done:
-                block = _cut(block, stage)
+            operations.append(partial(_begun, stage=stage, shape=before.max_local_shape()))
             for action in stage.done:
                 if isinstance(action, Transform):
-                    scale *= divided(block.shape, action)
-                    block = transformed(block, action, ortho)
+                    operations.append(partial(transformed, action=action, ortho=ortho))
+                elif isinstance(action, Twiddle):
+                    operations.append(partial(_twiddled, action=action, dist=before, mesh=mesh))
+                elif isinstance(action, Resize):
+                    operations.append(partial(_resized, action=action, dist=after, mesh=mesh))
+                    if action.kind == "chirp" and action.new > action.old:
+                        chirp = [partial(_chirped, action=action, dist=after, mesh=mesh)]
+                        start = len(operations)
                 else:
-                    block = block * _twiddles(action, before, block.dtype, self.mesh)
-            block = _fitted(block, after.max_local_shape())
+                    spectrum = [*chirp, *operations[start:]]
+                    operations.append(partial(_convolved, action=action, spectrum=spectrum))
 
+            operations.append(partial(_fitted, shape=after.max_local_shape()))
             if number < len(self.moves):
                 move = self.moves[number]
-                block = move.local(block.reshape(move.source.max_local_shape()))
+                operations.append(partial(_moved, move=move))
 
-        block = block.reshape(self.target.max_local_shape())
-        return block if scale == 1 else block * scale
+        return operations
 
 
 def lowered_walks(walk: Walk, mesh: Any, tables: bool) -> Iterator[LoweredWalk]:
@@ -130,13 +148,18 @@ def lowered_walks(walk: Walk, mesh: Any, tables: bool) -> Iterator[LoweredWalk]:
 
 def _check(action: Action) -> None:
     """Refuse an action that has no function here."""
+    points = 1
     if isinstance(action, Transform):
         check_kind(action.kind)
     elif isinstance(action, Twiddle):
-        if action.points > _POINTS:
-            raise PlanError(f"{action.points} points have twiddles of more than 32 bits\nmake an axis of fewer points")
-    else:
-        raise PlanError(f"rote.jax has no {action}")
+        points = action.points
+    elif isinstance(action, Resize):
+        points = 2 * max(action.extents)
+        if action.kind == "resample":
+            raise PlanError("rote.jax does not resample\ntransform, and cut or pad the spectrum")
+
+    if points > _POINTS:
+        raise PlanError(f"an axis of {points} points has factors of more than 32 bits\nmake it two axes, or shorter")
 
 
 def _move(plan: Plan, mesh: Any) -> Lowered:
@@ -194,41 +217,102 @@ def _on(dist: Distribution, units: Sequence[int]) -> Distribution | None:
     return padded if prod(padded.max_local_shape()) <= _MOST * prod(dist.max_local_shape()) else None
 
 
-def _cut(block: Any, stage: Stage) -> Any:
-    """A block without the padding of whole modes."""
+# --- operations ------------------------------------------------------------------------------------------------------
+
+
+def _run(operations: Sequence[Operation], block: Any) -> Any:
+    return reduce(lambda block, operation: operation(block), operations, block)
+
+
+def _divided(stage: Stage) -> int:
+    """The number by which XLA divides the transforms of a stage: the points of those that go backward."""
+    extents, number = [*stage.before.view_shape], 1
+    for action in stage.done:
+        if isinstance(action, Resize):
+            extents[action.mode] = action.extents[1]
+        elif isinstance(action, Transform) and action.kind in ("ifft", "irfft"):
+            *others, last = [extents[mode] for mode in action.modes]
+            number *= prod(others) * (action.length or last)
+    return number
+
+
+def _begun(block: Any, stage: Stage, shape: Sequence[int]) -> Any:
+    """A block at the begin of a stage: if something is done, without the padding of whole modes."""
+    block = block.reshape(shape)
+    if not stage.done:
+        return block
     before = stage.before
-    extents = zip(block.shape, before.view_shape, before.splits, strict=True)
+    extents = zip(shape, before.view_shape, before.splits, strict=True)
     return block[tuple([slice(padded if splits else own) for padded, own, splits in extents])]
+
+
+def _moved(block: Any, move: Lowered) -> Any:
+    return move.local(block.reshape(move.source.max_local_shape()))
 
 
 def _fitted(block: Any, shape: Sequence[int]) -> Any:
     """A block of another shape: cut at the end of its modes, or with zeros there."""
-    jnp = library().numpy
     block = block[tuple(map(slice, shape))]
-    return jnp.pad(block, [(0, new - old) for old, new in zip(block.shape, shape, strict=True)])
+    return library().numpy.pad(block, [(0, new - old) for old, new in zip(block.shape, shape, strict=True)])
 
 
-# --- factors ---------------------------------------------------------------------------------------------------------
-
-
-def _twiddles(action: Twiddle, dist: Distribution, dtype: np.dtype[Any], mesh: Any) -> Any:
-    """The factors of a rank's block, which broadcast to it."""
+def _twiddled(block: Any, action: Twiddle, dist: Distribution, mesh: Any) -> Any:
     digit = _indices(dist, action.mode, mesh)
     other = _indices(dist, action.other, mesh) // action.weight % action.size
     turns = multiplied(multiplied(digit, action.step % action.points, action.points), other, action.points)
-    factors = roots(turns, action.points, dtype)
-    return factors.conj() if action.back else factors
+    factors = roots(turns, action.points, block.dtype)
+    return block * (factors.conj() if action.back else factors)
+
+
+def _resized(block: Any, action: Resize, dist: Distribution, mesh: Any) -> Any:
+    """A block in which a mode has another extent; `dist` is that after the stage."""
+    jnp, mode, (old, new) = library().numpy, action.mode, action.extents
+    if dist.splits[mode]:
+        index = _indices(dist, mode, mesh)
+    else:
+        index = jnp.arange(new, dtype=np.uint32).reshape([new if m == mode else 1 for m in range(block.ndim)])
+    block = _fitted(block, [index.shape[m] if m == mode else extent for m, extent in enumerate(block.shape)])
+
+    # Where the mode is split, there may be padding; it is no zero.
+    weights = jnp.where(index < min(old, new), 1, 0).astype(block.dtype)
+    if action.kind == "fold" and new > old:
+        weights = jnp.where((index == 0) | (2 * index == new), weights, 2 * weights)  # for the other half as well
+    if action.kind == "chirp":
+        weights = weights * _chirp(index, min(old, new), block.dtype, action.back)
+    return block * weights
+
+
+# --- chirps ----------------------------------------------------------------------------------------------------------
+
+
+def _chirp(index: Any, points: int, dtype: np.dtype[Any], back: bool) -> Any:
+    """exp(-pi i k² / points) for indices k."""
+    values = roots(multiplied(index, index, 2 * points), 2 * points, dtype)
+    return values.conj() if back else values
+
+
+def _chirped(block: Any, action: Resize, dist: Distribution, mesh: Any) -> Any:
+    """The chirp exp(pi i k² / n) for -n < k < n around a circle, in place of a block whose mode was made longer."""
+    jnp, (points, longer) = library().numpy, action.extents
+    index = _indices(dist, action.mode, mesh)
+    distance = jnp.minimum(index, longer - index)
+    values = _chirp(distance, points, block.dtype, True) / longer
+    return jnp.broadcast_to(jnp.where(distance < points, values, 0), dist.max_local_shape()).astype(block.dtype)
+
+
+def _convolved(block: Any, action: Convolve, spectrum: Sequence[Operation]) -> Any:
+    """A block of a spectrum times that of the chirp, which goes the same way to the same digits."""
+    factors = _run(spectrum, block)
+    return block * (factors.conj() if action.back else factors)
 
 
 def _indices(dist: Distribution, mode: int, mesh: Any) -> Any:
-    """A rank's indices along a mode, as an array that broadcasts to its block."""
-    jnp = library().numpy
+    """A rank's indices along a mode, as an array that broadcasts to its block; beyond its end, the extent."""
     longest = dist.max_local_shape()[mode]
-    table = np.zeros((dist.grid.size, longest), np.uint32)
+    table = np.full((dist.grid.size, longest), dist.view_shape[mode], np.uint32)
     for rank, row in enumerate(table):
         indices = dist.indices(rank)[mode]
         row[: len(indices)] = indices
 
-    shape = [1] * dist.order
-    shape[mode] = longest
-    return jnp.asarray(table)[rank_of(mesh)].reshape(shape)
+    shape = [longest if m == mode else 1 for m in range(dist.order)]
+    return library().numpy.asarray(table)[rank_of(mesh)].reshape(shape)
