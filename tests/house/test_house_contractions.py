@@ -1,4 +1,4 @@
-"""notebooks/contractions.md is true: its table is that of the planner; run as a program, this writes it."""
+"""notebooks/contractions-many.md is true: its table is that of the planner; run as a program, this writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tests" / "contraction"))
 
 from table import CASES, rows
 
-PAGE = ROOT / "notebooks" / "contractions.md"
+PAGE = ROOT / "notebooks" / "contractions-many.md"
 HEAD = "| contraction | words | better way | ratio | memory |\n|---|--:|--:|--:|--:|\n"
 
 
