@@ -176,7 +176,8 @@ def documented() -> dict[str, set[str]]:
     """Command -> the keys of its answer, by the table of the page."""
     table = PAGE.read_text("utf-8").split("\n| command | keys |\n")[1].split("\n\n")[0]
     rows = [row.strip("|").split("|") for row in table.splitlines()[1:]]
-    return {re.findall("`([^`]+)`", command)[0]: {*re.findall("`([^`]+)`", keys)} for command, keys in rows}
+    names = re.compile("`([^`]+)`")
+    return {name: {*names.findall(keys)} for commands, keys in rows for name in names.findall(commands)}
 
 
 def keys_of(value: Any) -> set[str]:

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and architecture.md are true: rooms, recipes, paths, and the way of a call through the house.
+"""CONTRIBUTING.md, architecture.md, calls.md are true: rooms, recipes, paths, and the way of a call through the house.
 
 `python tests/house/test_house_contributing.py` writes the table of rooms and draws notebooks/architecture.svg.
 """
@@ -16,7 +16,7 @@ from test_house_walls import ROOMS, all_imports, room_of
 
 CONTRIBUTING, PICTURE = ROOT / "CONTRIBUTING.md", ROOT / "notebooks" / "architecture.svg"
 PAGE = CONTRIBUTING.read_text("utf-8")
-GUIDE = (ROOT / "notebooks" / "architecture.md").read_text("utf-8")
+GUIDE = "".join([(ROOT / "notebooks" / name).read_text("utf-8") for name in ("architecture.md", "calls.md")])
 PATH = re.compile(r"`([\w./-]*(?:/|\.(?:py|md|lark|txt|ipynb)))`")
 HEAD = "| room | its one job |\n|---|---|\n"
 SHOWN = [room for room in ROOMS if room not in ("rote", "rote.__main__")]
