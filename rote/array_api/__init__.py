@@ -155,9 +155,9 @@ from ..lazy import attach
 from .creation import DTYPES, NamespaceInfo, arange, asarray, empty, eye, from_dlpack, full, linspace, ones, zeros
 
 if TYPE_CHECKING:
-    from . import fft, linalg
+    from . import fft, linalg, special
 else:
-    __getattr__, __dir__ = attach(__name__, {"": "fft linalg"})
+    __getattr__, __dir__ = attach(__name__, {"": "fft linalg special"})
 
 __array_api_version__ = "2024.12"
 
@@ -195,7 +195,7 @@ __all__ += ["nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nans
 __all__ += ["nextafter", "nonzero", "not_equal", "ones", "ones_like", "pad", "percentile", "permute_dims", "pi"]
 __all__ += ["positive", "pow", "prod", "quantile", "real", "reciprocal", "remainder", "repeat", "reshape"]
 __all__ += ["result_type", "roll", "round", "searchsorted", "sign", "signbit", "sin", "sinh", "sliding_window_view"]
-__all__ += ["sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan"]
-__all__ += ["tanh", "tensordot", "tile", "transpose", "tril", "triu", "trunc", "uint8", "uint16", "uint32", "uint64"]
-__all__ += ["unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "var"]
-__all__ += ["vecdot", "where", "zeros", "zeros_like"]
+__all__ += ["sort", "special", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take"]
+__all__ += ["take_along_axis", "tan", "tanh", "tensordot", "tile", "transpose", "tril", "triu", "trunc", "uint8"]
+__all__ += ["uint16", "uint32", "uint64", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+__all__ += ["unravel_index", "unstack", "var", "vecdot", "where", "zeros", "zeros_like"]

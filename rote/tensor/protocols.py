@@ -146,6 +146,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             hint = "a tensor has no mask: write array.filled(value) in place of the masked array"
         if caller.startswith("scipy.fft."):
             hint = "write the function of rote.fft, which has the same name, or scipy.fft.set_backend(rote.fft)"
+        if caller.startswith("scipy.special."):
+            hint = "start Python with SCIPY_ARRAY_API=1, or write rote.array_api.special.polygamma(n, x) and the like"
         if caller.startswith("numpy.testing."):
             hint = "write rote.testing.assert_equal(x, array, rtol=…, atol=…), or numpy.allclose(x, y) of tensors"
         raise LayoutError(f"a tensor is not gathered silently; {hint}")

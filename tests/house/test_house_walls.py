@@ -84,7 +84,7 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     "lark": ("rote.grammar",),
     "mpi4py": ("rote.runtime.comm.mpi",),
     "pyfftw": ("rote.fft.kernels", "rote.bench"),
-    "scipy": ("rote.compiler", "rote.fft.kernels", "rote.bench"),
+    "scipy": ("rote.array_api", "rote.compiler", "rote.fft.kernels", "rote.bench"),
     "ducc0": ("rote.fft.kernels", "rote.bench"),
     "mkl_fft": ("rote.bench",),
     "mpi4py_fft": ("rote.bench",),

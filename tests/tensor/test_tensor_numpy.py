@@ -13,12 +13,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import distributions
 from tensor import typed
 
 import rote
+import rote.array_api
 import rote.fft.functions.dispatch
 import rote.tensor.protocols
 from rote import DistTensor
@@ -648,6 +650,56 @@ with rote.config(implicit="allow"):
 """
     env = {**os.environ, "SCIPY_ARRAY_API": "1", "ROTE_WISDOM": ""}
     subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, env=env)
+
+
+SPECIAL = """
+import os, numpy as np, rote, rote.array_api as xp, scipy.special
+array = np.linspace(0.1, 2.9, 35).reshape(7, 5)
+one = "erf erfc gamma gammaln expit logit ndtr log_ndtr i0 i0e j0 j1 k0 y1 digamma psi entr exp10 cbrt zeta".split()
+two = "xlogy xlog1py rel_entr kl_div gammainc betaln jv boxcox binom poch chdtr".split()
+calls = {name: (1,) for name in one} | {name: (1, 1) for name in two}
+calls |= {"betainc": (1, 1, 0.5), "polygamma": (2, 1), "erf out": (1,)}
+def program(comm, layout, home):
+    x = rote.DistTensor.from_global(array, layout, comm)
+    for name, operands in calls.items():
+        function = getattr(home, name.split()[0])
+        options = {"out": rote.DistTensor.from_global(0 * array, layout, comm)} if "out" in name else {}
+        got = function(*[x if type(part) is int and part == 1 else part for part in operands], **options)
+        assert isinstance(got, rote.DistTensor) and (not options or got is options["out"]), name
+        want = getattr(scipy.special, name.split()[0])(*[array if part == 1 else part for part in operands])
+        assert got.layout == x.layout, name
+        np.testing.assert_allclose(got.to_global(), want, rtol=1e-13, atol=1e-15, err_msg=name)
+    if home is scipy.special:
+        for function in (scipy.special.logsumexp, scipy.special.softmax):
+            np.testing.assert_allclose(function(x, axis=0).to_global(), function(array, axis=0), rtol=1e-13)
+with rote.config(implicit="allow"):
+    for ranks in (1, 2, 3, 4):
+        for layout in ("block[(0),()]", "[(),(0:cyclic(2))]", "[(),()]"):
+            for home in (xp.special,) + ((scipy.special,) if os.environ.get("SCIPY_ARRAY_API") else ()):
+                rote.run(program, ranks, args=(layout, home))
+"""
+
+
+def test_special_functions():
+    """Law: functions of `scipy.special` that are computed element by element give tensors in the operand's layout."""
+    exec(compile(SPECIAL, "special", "exec"), {})
+
+
+@pytest.mark.slow  # SciPy starts anew, with SCIPY_ARRAY_API
+def test_special_functions_by_the_array_api():
+    """Law: with SCIPY_ARRAY_API=1 SciPy finds them, and computes others by the array API."""
+    if tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17):
+        pytest.skip("expected: an older SciPy looks for no special functions in a namespace")
+    subprocess.run([sys.executable, "-c", SPECIAL], check=True, timeout=60, env={**os.environ, "SCIPY_ARRAY_API": "1"})
+
+
+def test_what_is_no_special_function_of_elements():
+    """What combines elements is no function of `special`; what SciPy gathers is refused with the replacement."""
+    with pytest.raises(AttributeError, match="logsumexp is not computed element by element"):
+        _ = rote.array_api.special.logsumexp
+    if not os.environ.get("SCIPY_ARRAY_API"):
+        with pytest.raises(LayoutError, match=r"SCIPY_ARRAY_API=1, or write rote\.array_api\.special\.polygamma"):
+            scipy.special.polygamma(1, DistTensor.zeros(3, "[(0)]"))
 
 
 def test_a_tensor_of_order_0_shows_its_value():
