@@ -1,9 +1,10 @@
 """The policy for implicit moves of data and for copies of whole tensors, and the record of all moves.
 
-One rule holds for all functions: communication that the function needs by definition is not implicit, such as a sum or a
-shift; bringing an operand to another layout is, and so is gathering it (`moved`). The setting of `config` forbids implicit moves,
-warns of them once per line of the program, or allows them silently. A result that every rank holds whole, and that is
-larger than 64 KiB and than the largest operand's block, is warned of (`warn_of_copies`). `trace` lists all moves.
+One rule holds for all functions: communication that the function needs by definition is not implicit, such as a sum or
+a shift; bringing an operand to another layout is, and so is gathering it (`moved`). The setting of `config` forbids
+implicit moves, warns of them once per line of the program, or allows them silently. A result that every rank holds
+whole, and that is larger than 64 KiB and than the largest operand's block, is warned of (`warn_of_copies`). `trace`
+lists all moves.
 
 A function whose ranks hold all that they need sends nothing, so it may be called on one rank alone. So the ranks
 compare their calls only where the first message is due, and only at the first call with these arguments. Functions that

@@ -77,35 +77,36 @@ RULES: dict[str, LayoutRule] = {
         sends=False,
     ),
     "reduction": LayoutRule(
-        "`layout=`, else that of the operand without the reduced modes, replicated over the grid modes that split them",
+        "`layout=`, else the operand's layout without the reduced modes, replicated over the grid modes that split "
+        "them",
         "partial results over those grid modes, by all-reduce, reduce-scatter, or whatever costs least for that layout",
     ),
     "along": LayoutRule(
-        "that of the operand; if the mode was split, with that mode whole",
+        "the operand's layout; if the mode was split, with that mode whole",
         "the operand, if the mode is split, by the cheapest certified plan that makes it whole; "
         "a cumulative sum along blocks sends one total per rank",
     ),
     "sorted": LayoutRule(
-        "that of the operand; if the mode was split and there are many lines, with that mode whole",
+        "the operand's layout; if the mode was split and there are many lines, with that mode whole",
         "nothing if the mode is whole; the operand, to make lines whole, if another mode can be split instead; "
         "otherwise elements, by a sample sort, after which no rank has all, and an indexed move back",
     ),
     "selected": LayoutRule(
-        "that of the operand without the modes; if they were split and there are many lines, another mode is split "
+        "the operand's layout without the modes; if they were split and there are many lines, another mode is split "
         "in their place",
         "nothing if the modes are whole; the operand, to make lines whole, if another mode can be split instead; "
         "otherwise a sample of the elements and counts, in a few rounds, and at the end a few elements",
     ),
     "indexed": LayoutRule(
-        "that of the operand, with kinds balanced anew if extents change",
+        "the operand's layout, with kinds balanced anew if extents change",
         "elements whose place in the result is on another rank, by an indexed move",
         computes=False,
     ),
     "relabelled": LayoutRule(
-        "that of the operand, with its modes renamed", "nothing: blocks are views of the operand's", computes=False
+        "the operand's layout, with its modes renamed", "nothing: blocks are views of the operand's", computes=False
     ),
     "joined": LayoutRule(
-        "that of the first operand",
+        "the first operand's layout",
         "elements whose place is on another rank, by an indexed move; operands that are split otherwise, as well",
         computes=False,
     ),
