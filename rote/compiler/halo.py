@@ -85,7 +85,7 @@ class HaloPlan:
     >>> plan.shape(1), plan.cost.messages, plan.cost.bytes
     ((4, 4), 2, 64)
     >>> print(plan)
-    halo of (1,1),(0,0) around block[(0),()] on (8, 4), grid 4: 2 messages, 64 bytes to one rank
+    halo of (1,1),(0,0) around block[(0),()] on (8, 4), grid 4: 2 messages, up to 64 bytes to each rank
     >>> plan.verify()
     """
 
@@ -210,7 +210,7 @@ class HaloPlan:
         widths = ",".join([f"({low},{high})" for low, high in self.widths])
         halo = "periodic halo" if any(self.periodic) else "halo"
         cost = self.cost
-        return f"{halo} of {widths} around {self.source}: {cost.messages} messages, {cost.bytes:,} bytes to one rank"
+        return f"{halo} of {widths} around {self.source}: {cost.messages} messages, up to {cost.bytes:,} bytes to each rank"
 
 
 def widths_of(width: int | Sequence[int | Width], order: int) -> tuple[Width, ...]:

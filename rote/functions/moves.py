@@ -95,7 +95,7 @@ class DataMove(NamedTuple):
     where: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.cause} moves {self.nbytes:,} bytes to one rank: {shortened(self.plan)}"
+        return f"{self.where}: {self.cause} moves up to {self.nbytes:,} bytes to each rank: {shortened(self.plan)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,8 @@ class DistTensor(ArrayProtocols):
 
     Operators and NumPy's element-wise functions combine tensors with each other and with scalars. If the operands have
     different layouts, one of them is moved; `rote.config` allows or forbids this. `np.array_equal` and `np.allclose`
-    are collective and give the same on all ranks. `np.asarray(x)` is refused; `x.to_global()`
-    gathers. A function that must gather, as `np.linalg.qr(x, mode="complete")`, says so with a `GatherWarning`.
+    are collective and give the same on all ranks. `np.asarray(x)` is refused; `x.to_global()` gathers. A function that
+    must gather, as `np.linalg.qr(x, mode="complete")`, says so with a `MoveWarning`, from 16 MiB on a `GatherWarning`.
 
     Use the constructors `from_function`, `from_global`, `from_local`, `from_slices`, `zeros`, `empty` and `load`.
 
