@@ -210,7 +210,8 @@ class HaloPlan:
         widths = ",".join([f"({low},{high})" for low, high in self.widths])
         halo = "periodic halo" if any(self.periodic) else "halo"
         cost = self.cost
-        return f"{halo} of {widths} around {self.source}: {cost.messages} messages, up to {cost.bytes:,} bytes to each rank"
+        sent = f"{cost.messages} messages, up to {cost.bytes:,} bytes to each rank"
+        return f"{halo} of {widths} around {self.source}: {sent}"
 
 
 def widths_of(width: int | Sequence[int | Width], order: int) -> tuple[Width, ...]:

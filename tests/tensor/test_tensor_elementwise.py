@@ -66,7 +66,8 @@ def test_a_line_is_warned_of_once():
         warnings.simplefilter("always")
         rote.run(program, 2)
     texts = [str(each.message) for each in said if each.category is MoveWarning]
-    assert len(texts) == 2 and all("add moves up to 48 bytes to each rank" in text and "alltoall over 0" in text for text in texts)
+    assert len(texts) == 2 and all("add moves up to 48 bytes to each" in text for text in texts)
+    assert all("alltoall over 0" in text for text in texts)
     assert len({text.partition(": ")[0] for text in texts}) == 2 and "test_tensor_elementwise.py" in texts[0]
 
 
