@@ -366,6 +366,10 @@ class Walk:
         distributions, modes = [stage.before for stage in drawn], [_shown_modes(stage) for stage in drawn]
         return late("plot.figures:stages")(distributions, arrows, captions, modes)
 
+    def _repr_html_(self) -> str:
+        axes = tuple([axis for axis, kind in enumerate(self.kinds) if kind])
+        return str(late("html.walks:walk_card")(self, axes, "Walk"))
+
     def __str__(self) -> str:
         lines: list[str] = []
         grid, moves = self.source.grid, self.transitions

@@ -15,6 +15,7 @@ from typing import Any
 from .compiler.plan import on_machine
 from .compiler.tasks import Planned, Task, Tasks, Transfer, task_seconds
 from .errors import counted
+from .lazy import late
 from .machines.machine import Machine, as_machine
 from .machines.network import Network
 from .units import in_bytes, in_seconds, table
@@ -154,6 +155,9 @@ class Prediction:
 
         about = {"name": self.tasks.name, "machine": machine_name(self.machine)}
         return about | {name: getattr(self, name) for name in names.split()} | {"parts": dict(self.parts)}
+
+    def _repr_html_(self) -> str:
+        return str(late("html.predictions:prediction_card")(self))
 
     def __repr__(self) -> str:
         return f"<Prediction of {self.tasks.name}: about {in_seconds(self.seconds)}>"

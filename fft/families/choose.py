@@ -28,6 +28,7 @@ from rote.layout.expressions import L
 from rote.layout.grid import MOST_PROCESSES, Grid, divisors, grid_shape, integer, tensor_shape
 from rote.layout.kinds import part_extents
 from rote.layout.layout import Layout, as_layout
+from rote.lazy import late
 from rote.machines.machine import DEFAULT, Machine, as_machine
 from rote.prediction import Prediction
 from rote.runtime.comm.protocol import Comm
@@ -185,6 +186,9 @@ class Choice:
     def plain(self) -> bool:
         """Whether there is a walk whose input and spectrum both have layouts without a view."""
         return self.walk is not None and self.walk.source.layout.view is None and self.walk.target.layout.view is None
+
+    def _repr_html_(self) -> str:
+        return str(late("html.walks:choice_card")(self))
 
     def __str__(self) -> str:
         if self.walk is None:

@@ -6,11 +6,12 @@ import numpy as np
 
 from ..compiler.plan import on_machine
 from ..errors import counted
+from ..fft.families.choose import Choice
 from ..fft.walk import Stage, Walk
 from ..units import in_bytes, in_seconds
 from .page import Scene, card, page, start_scene, step_scenes
 
-__all__ = ["walk_card", "walk_page"]
+__all__ = ["choice_card", "walk_card", "walk_page"]
 
 
 def walk_page(walk: Walk, axes: tuple[int, ...], text: str) -> str:
@@ -60,7 +61,7 @@ def _totals(walk: Walk, spectrum: np.dtype[np.generic]) -> list[tuple[str, str]]
     ]
 
 
-def walk_card(walk: Walk, axes: tuple[int, ...]) -> str:
+def walk_card(walk: Walk, axes: tuple[int, ...], kind: str = "FFT") -> str:
     """The card of a walk for a notebook: its transforms and moves, and a map of each of its layouts."""
     received = in_bytes(sum(plan.cost.bytes for plan in walk.moves))
     facts = [
@@ -69,4 +70,21 @@ def walk_card(walk: Walk, axes: tuple[int, ...]) -> str:
         ("a rank receives", f"{received} in {counted(len(walk.moves), 'move')}"),
     ]
     maps = [(f"{stage.before.layout}: {stage.text}", stage.before) for stage in walk.stages]
-    return card("FFT", walk.kind, facts, maps)
+    return card(kind, walk.kind, facts, maps)
+
+
+def choice_card(choice: Choice) -> str:
+    """The card of a choice: its price and where it begins; or why the family has no walk."""
+    head = f"{choice.name} on {choice.source.grid}"
+    if choice.walk is None:
+        return card("Choice", head, [("no walk", choice.why)], [])
+
+    facts = [
+        ("from", str(choice.source.layout)),
+        ("time", f"about {in_seconds(choice.seconds)} {on_machine(choice.walk.machine)}"),
+        ("a rank receives", f"{in_bytes(choice.price.received)} in {counted(choice.price.moves, 'move')}"),
+        ("memory", f"{in_bytes(choice.peak_bytes)} on a rank"),
+    ]
+    if choice.note:
+        facts.append(("note", choice.note))
+    return card("Choice", head, facts, [(str(choice.source.layout), choice.source)])

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ..caches import memoized
 from ..errors import PlanError, counted
 from ..layout.grid import Grid
+from ..lazy import late
 from .network import Network, Order
 from .profile import Pick, Profile, names, read_profile
 
@@ -314,6 +315,9 @@ class Machine:
 
         usual = {number.name: number.default for number in fields(self)[_SIMPLE:]}
         return {name: value for name, value in values.items() if name not in usual or value != usual[name]}
+
+    def _repr_html_(self) -> str:
+        return str(late("html.predictions:machine_card")(self))
 
 
 def _spread(name: str, time: Time, order: int) -> tuple[float, ...]:

@@ -32,11 +32,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "rote.lattice": (),
     "rote.units": (),
     "rote.wisdom": _rooms("errors host version"),
-    "rote.machines": _rooms("errors layout wisdom"),
+    "rote.machines": _rooms("errors lazy layout wisdom"),
     "rote.compiler": _rooms("units grammar errors lazy layout lattice machines"),
     "rote.compiler.verify": _rooms("grammar errors layout lattice compiler machines"),
     "rote.plot.drawing": _rooms("grammar errors layout"),
-    "rote.prediction": _rooms("units errors layout compiler machines"),
+    "rote.prediction": _rooms("units errors lazy layout compiler machines"),
     "rote.scaling": _rooms("units errors lazy compiler machines prediction"),
     "rote.runtime": _rooms("errors host wisdom layout lattice compiler machines"),
     "rote.io": _rooms("units errors layout compiler machines runtime"),
@@ -54,7 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "units grammar errors lazy host layout compiler machines prediction scaling wisdom runtime functions tensor"
     ),
     "rote.jax": _rooms("units errors lazy layout compiler machines prediction functions.contraction fft"),
-    "rote.html": _rooms("units errors layout compiler machines plot.drawing functions.contraction fft"),
+    "rote.html": _rooms("units errors layout compiler machines prediction plot.drawing functions.contraction fft"),
     "rote.array_api": _rooms("grammar errors lazy layout compiler machines runtime functions tensor fft"),
     "rote.bench": _rooms("units rote errors host layout compiler machines runtime tensor plot fft"),
     "rote.cli": _rooms(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +21,10 @@ from rote.cli import main
 from rote.layout.distribution import Distribution
 from rote.layout.layout import Layout
 from rote.plot.drawing import is_light, rank_color
+from rote.units import in_bytes, in_seconds
 
 
-def card(value: Layout | Distribution | rote.Plan | rote.DistTensor) -> Node:
+def card(value: Any) -> Node:
     """The card of a value: markup alone, without a style sheet or a script, which a notebook may leave out."""
     document = read(value._repr_html_())
     assert not [*document.all("script"), *document.all("style")]
@@ -69,6 +72,55 @@ def test_the_card_of_a_plan_names_both_grids() -> None:
     """Law: a plan that leads to another grid names both, as its page does."""
     source, target = rote.parse("[(0),(1)]").on((6, 4), (2, 2)), rote.parse("[(0),()]").on((6, 4), 4)
     assert "grid 2x2 to 4" in card(rote.compile(source, target)).text
+
+
+@pytest.mark.parametrize("algorithm", ["slab", "pencil", "rows", "cyclic"])
+def test_a_walk_has_a_card(algorithm: str) -> None:
+    """It says its transforms, its moves and its spectrum, and draws its layouts; a choice says its price, too."""
+    choice = next(choice for choice in rote.fft.compare((8, 8, 8), 4) if choice.name == algorithm and choice.walk)
+    assert choice.walk is not None
+    document = card(choice.walk)
+    assert document.the("code").text == "fft" and "axes (0, 1, 2)" in document.text
+    assert f"in {choice.walk.target.layout}" in document.text
+    assert len([*document.all("table", class_="map")]) == min(len(choice.walk.stages), 4)
+
+    document = card(choice)
+    assert document.the("code").text == f"{algorithm} on {choice.source.grid}"
+    assert f"about {in_seconds(choice.seconds)} on the default machine" in document.text
+    assert f"{in_bytes(choice.peak_bytes)} on a rank" in document.text
+
+
+def test_a_choice_without_a_walk_says_why() -> None:
+    """The card of a family that has no walk gives the reason, and draws nothing."""
+    choice = next(choice for choice in rote.fft.compare((7, 7), 7) if choice.walk is None)
+    document = card(choice)
+    assert choice.why in document.text and not [*document.all("table", class_="map")]
+
+
+@pytest.mark.parametrize("name", [None, *rote.Machine.names()])
+def test_a_prediction_and_its_machine_have_cards(name: str | None) -> None:
+    """The card of a prediction has the seconds, the causes and the memory that it prints; its machine's has times."""
+    plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(640, 640), grid=8)
+    prediction = rote.predict(plan, machine=name)
+    document = card(prediction)
+    assert document.the("code").text == prediction.tasks.name
+    for text in (in_seconds(prediction.seconds), prediction.placement, prediction.limit, *dict(prediction.parts)):
+        assert text in document.text
+    assert f"{in_bytes(prediction.peak_bytes)} on a rank" in document.text
+
+    document = card(prediction.machine)
+    assert "latency" in document.text and "fft time" in document.text
+    assert name is None or (name in document.text and str(prediction.machine.profile.about) in document.text)
+    assert ("on a node" in document.text) == (name is not None)
+
+
+def test_cards_escape_what_users_name() -> None:
+    """A machine may have any name, which is text in its cards and no markup; times per grid mode are all there."""
+    machine = replace(rote.Machine(latency=(1e-6, 5e-6)), name="<script>alert(1)</script>")
+    plan = rote.compile("block[(0),(1)] -> block[(),(0,1)]", shape=(8, 8), grid=(2, 2), machine=machine)
+    for value in (machine, rote.predict(plan)):
+        assert "<script>alert(1)</script>" in card(value).text
+    assert "1.0 us, 5.0 us" in card(machine).text
 
 
 def test_a_tensor_shows_itself_alone() -> None:
