@@ -276,11 +276,12 @@ def of_sizes(flat: T, block: Array) -> T:
 
     g, at = splits[0].grid_mode, list(dist.grid.coordinates(comm.rank))
     sizes = [numbers[dist.grid.rank([*at[:g], c, *at[g + 1 :]])] for c in range(splits[0].parts)]
-    return flat._on(block, _blocks(g, sizes).on((sum(sizes),), dist.grid))
+    layout = Layout(((Entry(g, blocks_of(sizes)),),))
+    return flat._on(block, layout.on((sum(sizes),), dist.grid))
 
 
-def over_ranks(x: T, block: Array, sizes: list[int]) -> T:
-    """A tensor of one mode, of which every rank has a block of its own size, in the order of ranks.
+def over_ranks(x: T, block: Array, sizes: list[int], mode: int = 0) -> T:
+    """A tensor of which every rank has a block of its own size along a mode, in the order of ranks.
 
     Uneven blocks over several grid modes become blocks over one grid mode of all ranks.
     """
@@ -288,11 +289,11 @@ def over_ranks(x: T, block: Array, sizes: list[int]) -> T:
     grid, grid_mode = Grid((len(sizes),)), 0
     if len(split) == 1:
         grid, grid_mode = x.distribution.grid, split[0]
-    return x._on(block, _blocks(grid_mode, sizes).on((sum(sizes),), grid))
 
-
-def _blocks(grid_mode: int, sizes: list[int]) -> Layout:
-    return Layout(((Entry(grid_mode, blocks_of(sizes)),),))
+    entries, shape = (Entry(grid_mode, blocks_of(sizes)),), list(block.shape)
+    shape[mode] = sum(sizes)
+    layout = Layout(tuple([entries if m == mode else () for m in range(len(shape))]))
+    return x._on(block, layout.on(tuple(shape), grid))
 
 
 def first_index(flat: Distributed) -> int:

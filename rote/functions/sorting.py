@@ -21,6 +21,7 @@ import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import LayoutError
+from ..grammar.nodes import BLOCK, Entry
 from ..layout.distribution import Distribution
 from ..layout.layout import Layout
 from ..layout.refine import fitted
@@ -556,13 +557,11 @@ def unique(
 ) -> Any:
     """The unique elements in ascending order, and optional results, as `numpy.unique`. Collective.
 
+    Slices along an axis are compared as whole: they move to blocks along it, unless every rank has the tensor whole.
     `sorted` is as in NumPy and not used: without it any order would be right, and the ascending one is returned.
 
-    Raises:
-        LayoutError: slices along an axis are to be compared, and a mode is split.
-
     >>> from rote import DistTensor
-    >>> np.unique(DistTensor.from_global([[2, 1], [1, 1], [2, 1]], "[(),()]"), axis=0).to_global().tolist()
+    >>> np.unique(DistTensor.from_global([[2, 1], [1, 1], [2, 1]], "block[(0),()]"), axis=0).to_global().tolist()
     [[1, 1], [2, 1]]
     """
     if axis is not None:
@@ -574,18 +573,45 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _unique_slices(x: Distributed, axis: int, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> Any:
-    """The unique slices along a mode of a tensor that every rank has whole, and optional results."""
-    if any(x.distribution.splits):
-        whole = Layout(((),) * len(x.distribution.shape))
-        raise LayoutError(
-            "unique compares slices along an axis only of a tensor that every rank has whole\n"
-            f"write numpy.unique(x.redistribute('{whole}'), axis={axis})"
-        )
-    results: Any = np.unique(x.local, index, inverse, counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
-    if isinstance(results, tuple):
-        return tuple([replicated(result, x) for result in results])
-    return replicated(results, x)
+def _unique_slices(x: T, axis: int, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> Any:
+    """The unique slices along a mode, and optional results. Collective where a mode is split.
+
+    Each rank finds the unique slices of a run of them. A sort over all ranks, by all elements of a slice, brings equal
+    ones to one rank. As in NumPy, slices with a NaN all differ.
+    """
+    if not any(x.distribution.splits):
+        results: Any = np.unique(x.local, index, inverse, counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
+        if isinstance(results, tuple):
+            return tuple([replicated(result, x) for result in results])
+        return replicated(results, x)
+
+    # Slices are whole, and in blocks over all ranks.
+    dist = x.distribution
+    mode, grid_modes = normal_axis(axis, len(dist.shape)), [g for g, p in enumerate(dist.grid.shape) if p > 1]
+    blocks = tuple([Entry(g, BLOCK) for g in grid_modes])
+    target = Layout(tuple([blocks if m == mode else () for m in range(len(dist.shape))]))
+    hint = f"move it by x.redistribute('{target}') first"
+    runs = moved(x, target, "unique", hint=hint)
+    agree_on_call(x.comm)
+
+    lines = np.moveaxis(runs.local, mode, 0)
+    rest = lines.shape[1:]
+    rows, firsts, number, amounts = np.unique(lines.reshape(len(lines), prod(rest)), True, True, True, 0)
+    firsts += runs.distribution.index_sets(x.comm.rank)[mode].start
+    numbers = [number.reshape(-1)] if inverse else []
+    (rows, firsts, amounts), numbers, sizes = _merged(runs, rows, firsts, numbers, amounts, False)
+
+    slices = np.ascontiguousarray(np.moveaxis(rows.reshape(len(rows), *rest), 0, mode))
+    chosen: list[Any] = [over_ranks(x, slices, sizes, mode)]
+    if index:
+        chosen.append(over_ranks(x, firsts, sizes))
+    if inverse:
+        along = Layout((blocks,)).on((dist.shape[mode],), dist.grid)
+        with attributed_to("unique", of_result=True):
+            chosen.append(moved(x._on(*numbers, along), Layout((dist.layout.modes[mode],)), "unique"))
+    if counts:
+        chosen.append(over_ranks(x, amounts, sizes))
+    return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
 
 def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, Any, T]:
@@ -600,7 +626,8 @@ def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, Any, T]:
 
     if flat.distribution.splits[0]:
         agree_on_call(x.comm)
-        merged, numbers = _merged(flat, values, firsts, numbers, amounts, equal_nan)
+        parts, numbers, sizes = _merged(flat, values, firsts, numbers, amounts, equal_nan)
+        merged = [over_ranks(flat, part, sizes) for part in parts]
     else:
         merged = [replicated(array, flat) for array in (values, firsts, amounts)]
 
@@ -635,27 +662,31 @@ def _distinct(values: Array) -> Array:
 
 
 def _merged(
-    flat: T, values: Array, firsts: Array, numbers: list[Array], amounts: Array, equal_nan: bool
-) -> tuple[list[T], list[Array]]:
-    """Merge the unique elements of all runs, with their first indices and their amounts.
+    flat: Distributed, values: Array, firsts: Array, numbers: list[Array], amounts: Array, equal_nan: bool
+) -> tuple[list[Array], list[Array], list[int]]:
+    """Merge the unique elements, or rows, of all runs, with their first indices and their amounts.
 
     If the inverse is wanted, `numbers` is one array: of each element of this rank's run, its number among `values`. It
     is returned as that among all unique elements.
+
+    Returns:
+        This rank's run of the unique elements, with first indices and amounts; the inverse; the lengths of all runs.
     """
     comm = flat.comm
     if _is_replica(flat):
         amounts = np.zeros_like(amounts)  # so that elements are counted once
-    undefined = values != values
+    undefined = _any(values != values)
     if equal_nan and undefined.any():  # send all NaNs to one rank, although complex ones have an order
         keys = [np.where(undefined, values.dtype.type(np.nan), values), np.zeros_like(firsts)]
     else:
-        keys = [values, np.where(undefined, firsts, 0)]
+        keys = [*_columns(values), np.where(undefined, firsts, 0)]
 
     ranks = SampleSort(keys, comm)
-    nbytes = ranks.received * (values.itemsize + 16) + ranks.returned * 8 * len(numbers)
+    item = values.itemsize * prod(values.shape[1:])
+    nbytes = ranks.received * (item + 16) + ranks.returned * 8 * len(numbers)
     record_move(flat, nbytes, lambda: f"a sample sort over {comm.size} ranks", "unique")
     values, firsts, amounts = map(ranks, (values, firsts, amounts))
-    order = sorting_order([values, firsts])
+    order = sorting_order([*_columns(values), firsts])
     values, firsts, amounts = values[order], firsts[order], amounts[order]
     starts = _starts(values, firsts, equal_nan)
     sizes = gathered(comm, "unique", len(starts))
@@ -669,7 +700,17 @@ def _merged(
         numbers = [ranks.back(places)[numbers[0]]]
 
     total = np.add.reduceat(amounts, starts) if len(starts) else amounts
-    return [over_ranks(flat, run, sizes) for run in (values[starts], firsts[starts], total)], numbers
+    return [values[starts], firsts[starts], total], numbers, sizes
+
+
+def _columns(values: Array) -> list[Array]:
+    """The keys by which elements are sorted, or rows of them."""
+    return [values] if values.ndim == 1 else [*values.T]
+
+
+def _any(flags: Array) -> Array:
+    """Of each element, or of each row whether there is one."""
+    return flags if flags.ndim == 1 else flags.any(axis=1)
 
 
 def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int64]:
@@ -677,9 +718,9 @@ def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int
 
     NaNs are one element if `equal_nan`; if not, they differ, unless their first indices say that they are replicas.
     """
-    undefined = values != values
+    undefined = _any(values != values)
     same = undefined[1:] & undefined[:-1] & (equal_nan | (firsts[1:] == firsts[:-1]))
-    new = (values[1:] != values[:-1]) & ~same
+    new = _any(values[1:] != values[:-1]) & ~same
     return np.flatnonzero(np.concatenate([np.ones(min(len(values), 1), bool), new]))
 
 
@@ -729,9 +770,11 @@ class SampleSort:
         self.returned: int = int((counts.sum(axis=1) - stay).max())  # the most that any rank sends to others
 
     def __call__(self, array: Array) -> Array:
-        """Send one value with each of this rank's keys; return those received, by source rank and not merged."""
-        arrived = np.empty(sum(self._receives), array.dtype)
-        self._comm.alltoallv(np.ascontiguousarray(array), self._sends, arrived, self._receives)
+        """Send a value, or a row, with each of this rank's keys; return those received, by source rank, not merged."""
+        rest = array.shape[1:]
+        sends, receives = ([n * prod(rest) for n in counts] for counts in (self._sends, self._receives))
+        arrived = np.empty((sum(self._receives), *rest), array.dtype)
+        self._comm.alltoallv(np.ascontiguousarray(array).reshape(-1), sends, arrived.reshape(-1), receives)
         return arrived
 
     def back(self, array: Array) -> Array:

@@ -27,7 +27,6 @@ from strategies import picker
 import rote
 import rote.array_api
 from rote import DistTensor
-from rote.errors import LayoutError
 from rote.functions import exact, products
 
 
@@ -452,20 +451,43 @@ def test_bins_by_rules_are_numpys(rule):
     rote.run(program, 3)
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_unique_slices_are_numpys(axis):
-    """Law: slices are compared of a tensor that every rank has whole; the hint of the error gives one."""
-    array = np.random.default_rng(0).integers(0, 2, (9, 3))
-    wanted = np.unique(array, True, True, True, axis)
+SLICES = {
+    "few": np.random.default_rng(0).integers(0, 2, (9, 3)),
+    "NaN": np.where(
+        np.random.default_rng(1).random((7, 2)) < 0.3, np.nan, np.random.default_rng(2).integers(0, 2, (7, 2))
+    ),
+    "complex": np.random.default_rng(3).integers(0, 2, (8, 2)) * (1 - 1j),
+    "signs": np.array([[0.0, -0.0], [-0.0, 0.0], [1, -0.0], [1, 0.0], [-1, 0.0]]),
+    "no slices": np.zeros((0, 3)),
+    "no elements": np.zeros((5, 0)),
+    "cube": np.random.default_rng(4).integers(0, 2, (5, 2, 6)),
+    "bytes": np.random.default_rng(5).integers(0, 3, (30, 2)).astype("u1"),
+    "bool": np.random.default_rng(6).random((6, 4)) < 0.5,
+}
+
+
+@pytest.mark.parametrize("kind", SLICES)
+def test_unique_slices_are_numpys(kind):
+    """Law: unique slices along any axis are NumPy's, in the order of NumPy, with indices, inverse and counts."""
+    array = SLICES[kind]
 
     def program(comm):
-        x = DistTensor.from_global(array, "block[(0),()]", comm)
-        with pytest.raises(LayoutError, match=r"write numpy\.unique\(x\.redistribute\('\[\(\),\(\)\]'\)"):
-            np.unique(x, axis=axis)
-        for got, want in zip(np.unique(x.redistribute("[(),()]"), True, True, True, axis), wanted, strict=True):
-            np.testing.assert_array_equal(got.to_global(), want)
+        layouts = ["block[(0),()]", "[(),(0)]", "block[(1),(0:cyclic(2))]", "[(),()]"]
+        for text in layouts if array.ndim == 2 else ["block[(0),(1),()]", "[(1),(),(0)]"]:
+            grid = (comm.size,) if "1" not in text else (comm.size // 2, 2) if comm.size % 2 == 0 else (1, comm.size)
+            x = DistTensor.from_global(array, text, comm, grid=grid)
+            for axis in range(-1, array.ndim):
+                for got, want in zip(
+                    np.unique(x, True, True, True, axis), np.unique(array, True, True, True, axis), strict=True
+                ):
+                    np.testing.assert_array_equal(got.to_global(), want)
+                    assert got.dtype == want.dtype
+                alone = np.unique(x, axis=axis).to_global()
+                np.testing.assert_array_equal(alone, np.unique(array, axis=axis))
 
-    rote.run(program, 2)
+    with rote.config(implicit="allow"):
+        for ranks in (1, 2, 3, 4):
+            rote.run(program, ranks)
 
 
 @pytest.mark.parametrize("text", ["block[(0)]", "[(0)]", "block(0,1,4000,95)[(0)]", "cyclic(7)[(0)]"])
