@@ -107,9 +107,12 @@ class Scaling:
     def plot(self, weak: Scaling | None = None, published: Mapping[str, Mapping[int, float]] | None = None) -> Any:
         """A figure of the seconds over ranks, with those of weak scaling beside them.
 
-        Args:
-            weak: the table of weak scaling.
-            published: measured seconds by ranks, under the names of their codes, which are drawn beside the bands.
+        Parameters
+        ----------
+        weak : Scaling, optional
+            The table of weak scaling.
+        published : Mapping[str, Mapping[int, float]], optional
+            Measured seconds by ranks, under the names of their codes, which are drawn beside the bands.
         """
         return late("plot.scaling:scaling")(self, weak, published)
 

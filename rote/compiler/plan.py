@@ -54,14 +54,22 @@ _LOOKED_AT = 2_000  # the most steps to try for a runner-up, so that explaining 
 class Plan:
     """The proved steps that move a tensor from one distribution to another. `compile` makes it.
 
-    Attributes:
-        source, target: the distributions at both ends.
-        dtype: the dtype of the elements.
-        steps: the steps from the source to the target; empty if there is nothing to do.
-        machine: the machine for which the plan is the cheapest.
-        optimality: "optimal", or "best found" if the space was too large to search (either may be "within" a bound on
-            memory), or "as given" by a text.
+    Attributes
+    ----------
+    source, target : Distribution
+        The distributions at both ends.
+    dtype : dtype
+        The dtype of the elements.
+    steps : tuple[Step, ...]
+        The steps from the source to the target; empty if there is nothing to do.
+    machine : Machine
+        The machine for which the plan is the cheapest.
+    optimality : str
+        "optimal", or "best found" if the space was too large to search (either may be "within" a bound on memory), or
+        "as given" by a text.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2, dtype="f8")
     >>> print(plan)
@@ -99,6 +107,8 @@ class Plan:
     def tasks(self) -> Tasks:
         """The steps, as `rote.predict` sees them.
 
+        Examples
+        --------
         >>> import rote
         >>> len(rote.compile("block[(0)] -> [()]", shape=4, grid=2).tasks().every)
         1
@@ -111,6 +121,8 @@ class Plan:
     def explain(self) -> str:
         """A table of the steps with their cost, the distance from the lower bound, and the runner-up.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4, dtype="c16")
         >>> print(plan.explain())
@@ -154,9 +166,13 @@ class Plan:
     def why_not(self, kind: str) -> str:
         """The reason why the plan has no step of some kind: the cheapest plan with one, and its additional cost.
 
-        Raises:
-            PlanError: there is no such kind of step.
+        Raises
+        ------
+        PlanError
+            There is no such kind of step.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(64, 64), grid=4)
         >>> print(plan.why_not("allgather"))
@@ -185,16 +201,24 @@ class Plan:
     def digits(self, pad: bool = True) -> Digits:
         """The plan as reductions, slices, exchanges, gathers and permutations of whole digits, on equal blocks.
 
-        Args:
-            pad: whether the tensor may be padded. If not, each step whose digits do not fit is a table.
+        Parameters
+        ----------
+        pad : bool, default True
+            Whether the tensor may be padded. If not, each step whose digits do not fit is a table.
 
-        Returns:
+        Returns
+        -------
+        Digits
             These operations for each step, which are the same on every rank; for the least padded tensor whose digits
             fit, or with a table for a step whose tiles fit no other way.
 
-        Raises:
-            PlanError: a layout is rooted.
+        Raises
+        ------
+        PlanError
+            A layout is rooted.
 
+        Examples
+        --------
         >>> import rote
         >>> print(rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4).digits())
         block[(0),()] -> block[(),(0)] of (6, 6) on grid 4, padded to (8, 8)
@@ -207,6 +231,8 @@ class Plan:
     def plot(self) -> Any:
         """A figure of the layouts around each step and of the bytes sent between ranks (`rote.plot.plan`).
 
+        Examples
+        --------
         >>> import rote
         >>> rote.compile("block[(0)] -> [()]", shape=4, grid=2).plot().savefig("plan.png")
         """
@@ -218,6 +244,8 @@ class Plan:
         The page is self-contained and needs no server; `pathlib.Path("plan.html").write_text(page, "utf-8")` saves it.
         Its size does not grow with the tensors.
 
+        Examples
+        --------
         >>> import rote
         >>> page = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 4), grid=2).to_html()
         >>> page[:15], "Step 1 of 1: alltoall" in page
@@ -231,9 +259,13 @@ class Plan:
     def verify(self) -> None:
         """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
 
-        Raises:
-            PlanError: the proof fails; the text names the step, the rank and the element.
+        Raises
+        ------
+        PlanError
+            The proof fails; the text names the step, the rank and the element.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.compile("[(0)] -> [()]", shape=5, grid=2).verify()
         """
@@ -242,6 +274,8 @@ class Plan:
     def to_json(self) -> str:
         """The plan as JSON text, for `from_json`.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.compile("block[(0)] -> [()]", shape=4, grid=2).to_json()[:30]
         '{"shape": [4], "grid": [2], "t'
@@ -265,10 +299,14 @@ class Plan:
     def from_json(text: str) -> Plan:
         """The plan that a JSON text holds. Reading does not prove the plan; `verify` does that.
 
-        Raises:
-            PlanError: the text is not a plan, or one of another version of Rote's, or its steps do not lead from the
-                source to the target.
+        Raises
+        ------
+        PlanError
+            The text is not a plan, or one of another version of Rote's, or its steps do not lead from the source to the
+            target.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile("block[(0)] -> [()]", shape=4, grid=2)
         >>> rote.Plan.from_json(plan.to_json()) == plan
@@ -280,15 +318,24 @@ class Plan:
     def from_text(text: str, machine: Machine | str | None = None) -> Plan:
         """The plan in a text as `str(plan)` prints it. Reading does not prove the plan; `verify` does that.
 
-        Args:
-            text: the text of a plan; a newline may end it.
-            machine: the machine of the plan, which the text does not contain; the default machine if None.
+        Parameters
+        ----------
+        text : str
+            The text of a plan; a newline may end it.
+        machine : Machine | str, optional
+            The machine of the plan, which the text does not contain; the default machine if None.
 
-        Raises:
-            PlanError: the text is not that of a plan, or its steps do not lead from the source to the target.
-            NotationError: a layout in it is not in the language.
-            LayoutError: a layout in it does not fit the shape or the grid.
+        Raises
+        ------
+        PlanError
+            The text is not that of a plan, or its steps do not lead from the source to the target.
+        NotationError
+            A layout in it is not in the language.
+        LayoutError
+            A layout in it does not fit the shape or the grid.
 
+        Examples
+        --------
         >>> import rote
         >>> lines = ("[(0)] -> [()] of (5,) float64 on grid 2", "  1. allgather over 0: [(0)] -> [()]")
         >>> rote.Plan.from_text("\\n".join(lines)).cost.bytes

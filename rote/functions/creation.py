@@ -347,7 +347,7 @@ def meshgrid(*arrays: Distributed, indexing: Literal["xy", "ij"] = "xy") -> list
 
     Parameters
     ----------
-    *arrays : Distributed
+    *arrays : DistTensor
         vectors.
     indexing : {'xy', 'ij'}, default 'xy'
         "ij" for modes in the order of the vectors, "xy" for the first two exchanged.

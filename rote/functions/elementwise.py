@@ -195,12 +195,24 @@ _EXAMPLES = {"acosh": "[1.5, 2.0]"}  # for functions that are not defined at the
 
 _DOC = """The `numpy.{numpy}` of each element, with NumPy's rules for dtypes and special values.
 
-{about}
+Parameters
+----------
+{operands}
 
-Raises:
-    TypeError: NumPy's function does not accept the dtype.
-    LayoutError: shapes do not broadcast, or an implicit move is needed but refused.
+Returns
+-------
+DistTensor
+    {about}
 
+Raises
+------
+TypeError
+    NumPy's function does not accept the dtype.
+LayoutError
+    Shapes do not broadcast, or an implicit move is needed but refused.
+
+Examples
+--------
 >>> import numpy as np, rote.array_api as xp
 >>> values = np.asarray({values})
 >>> bool(np.array_equal(xp.{name}(xp.asarray(values){more}).to_global(), np.{numpy}(values{more})))
@@ -214,7 +226,7 @@ def _unary(function: Function, name: str = "") -> Unary:
     def called(x: Distributed, /) -> Any:
         return elementwise(called.__name__, function, (x,), {})
 
-    return of_one(_entered(called, function, name, "The result has x's layout."))
+    return of_one(_entered(called, function, name, "x : DistTensor\n    The elements.", "A tensor in x's layout."))
 
 
 def _binary(function: Function, name: str = "") -> Binary:
@@ -223,16 +235,18 @@ def _binary(function: Function, name: str = "") -> Binary:
     def called(x1: Any, x2: Any, /) -> Any:
         return elementwise(called.__name__, function, (x1, x2), {})
 
-    about = "Operands are tensors, arrays or scalars that broadcast."
-    return of_two(_entered(called, function, name, about, more=", 2"))
+    operands = "x1, x2 : DistTensor | array_like\n    Tensors, arrays or scalars that broadcast."
+    about = "A tensor in the layout of an operand of its shape, to which moving the others costs least."
+    return of_two(_entered(called, function, name, operands, about, more=", 2"))
 
 
-def _entered(called: F, function: Function, name: str, about: str, more: str = "") -> F:
+def _entered(called: F, function: Function, name: str, operands: str, about: str, more: str = "") -> F:
     """The function with its name and docstring, in the table of rules."""
     name = name or function.__name__
     values = "[6, 5]" if name.startswith("bitwise") else _EXAMPLES.get(name, "[0.5, 0.25]")
     called.__name__ = called.__qualname__ = name
-    called.__doc__ = _DOC.format(name=name, numpy=function.__name__, values=values, about=about, more=more)
+    words = {"operands": operands, "about": about, "values": values, "more": more}
+    called.__doc__ = _DOC.format(name=name, numpy=function.__name__, **words)
     return follows("elementwise")(called)
 
 
@@ -307,6 +321,13 @@ subtract: Binary = _binary(np.subtract)
 def real(x: T, /) -> T:
     """The real parts: a view, so that what is written into them is in the tensor; of a `+prod` layout, read-only.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.real(xp.asarray([1 + 2j, 3])).to_global()
     array([1., 3.])
@@ -318,6 +339,13 @@ def real(x: T, /) -> T:
 def imag(x: T, /) -> T:
     """The imaginary parts: a view where the real parts are one; those of real numbers are read-only zeros.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.imag(xp.asarray([1 + 2j, 3])).to_global()
     array([2., 0.])
@@ -339,6 +367,17 @@ def _part_of_complex(name: str, x: T) -> T:
 def clip(x: Distributed, /, min: Any = None, max: Any = None) -> Any:
     """The elements limited to bounds, which are tensors, arrays, scalars or None.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    min : float | array_like, optional
+        The lower bound.
+    max : float | array_like, optional
+        The upper bound.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.clip(xp.asarray([1, 5, 9]), 2, 8).to_global()
     array([2, 5, 8])
@@ -360,9 +399,20 @@ def where(condition: Any, x1: Any = np._NoValue, x2: Any = np._NoValue, /) -> An
 
     Of a condition alone, the indices where it holds, as by `nonzero`.
 
-    Raises:
-        TypeError: there is one value beside the condition.
+    Parameters
+    ----------
+    condition : array_like
+        A tensor or an array of truth values.
+    x1, x2 : DistTensor | array_like, optional
+        Tensors, arrays or scalars that broadcast with it; both or none.
 
+    Raises
+    ------
+    TypeError
+        There is one value beside the condition.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0).to_global()
     array([1, 0])

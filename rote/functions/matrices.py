@@ -56,13 +56,22 @@ class Eigensystem(NamedTuple, Generic[T]):
 def cholesky(x: Distributed, /, *, upper: bool = False, layout: LayoutLike = None) -> Any:
     """The triangular factors of positive definite matrices, of x's shape. Collective.
 
-    Args:
-        upper: whether factors are upper triangles.
-        layout: the layout of the result; that of `x` if None.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of positive definite matrices, of which the lower triangles are read.
+    upper : bool, default False
+        Whether factors are upper triangles.
+    layout : Layout | str, optional
+        The layout of the result; that of `x` if None.
 
-    Raises:
-        numpy.linalg.LinAlgError: some matrix is not positive definite; raised on all ranks.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Some matrix is not positive definite; raised on all ranks.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.cholesky(xp.asarray([[4.0, 2.0], [2.0, 5.0]])).to_global()
     array([[2., 0.],
@@ -79,6 +88,13 @@ def cholesky(x: Distributed, /, *, upper: bool = False, layout: LayoutLike = Non
 def det(x: Distributed, /) -> Any:
     """The determinants of square matrices, in the shape of their stack. Collective.
 
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([[[2.0, 1.0], [1.0, 3.0]]], "block[(0),(),()]")
     >>> xp.linalg.det(x).to_global()
@@ -93,6 +109,13 @@ def det(x: Distributed, /) -> Any:
 def slogdet(x: T, /) -> SignAndLog[T]:
     """Signs of determinants, and the logarithms of their magnitudes, both in the shape of the stack. Collective.
 
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> [float(part) for part in xp.linalg.slogdet(xp.asarray([[1.0, 0.0], [0.0, -1.0]]))]
     [-1.0, 0.0]
@@ -107,12 +130,20 @@ def slogdet(x: T, /) -> SignAndLog[T]:
 def inv(x: Distributed, /, *, layout: LayoutLike = None) -> Any:
     """The inverses of square matrices. Collective.
 
-    Args:
-        layout: the layout of the result; that of `x` if None.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    layout : Layout | str, optional
+        The layout of the result; that of `x` if None.
 
-    Raises:
-        numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Some matrix is singular; raised on all ranks.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]])).to_global()
     array([[0.5 , 0.  ],
@@ -128,14 +159,22 @@ def inv(x: Distributed, /, *, layout: LayoutLike = None) -> Any:
 def solve(x1: Any, x2: Any, /, *, layout: LayoutLike = None) -> Any:
     """The solutions of linear systems; right-hand sides may stay split over their columns. Collective.
 
-    Args:
-        x1: square matrices, of shape (…, n, n).
-        x2: right-hand sides, of shape (n,) or (…, n, k), whose stack broadcasts with that of `x1`.
-        layout: the layout of the result; that of `x2` if None.
+    Parameters
+    ----------
+    x1 : DistTensor | array_like
+        Square matrices, of shape (…, n, n).
+    x2 : DistTensor | array_like
+        Right-hand sides, of shape (n,) or (…, n, k), whose stack broadcasts with that of `x1`.
+    layout : Layout | str, optional
+        The layout of the result; that of `x2` if None.
 
-    Raises:
-        LayoutError: sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
+    Raises
+    ------
+    LayoutError
+        Sizes do not fit. numpy.linalg.LinAlgError: some matrix is singular; raised on all ranks.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> x = rote.DistTensor.from_global([[2.0, 0.0], [0.0, 4.0]], "[(),()]")
     >>> xp.linalg.solve(x, rote.DistTensor.from_global([2.0, 2.0], "[()]")).to_global()
@@ -163,10 +202,17 @@ def solve(x1: Any, x2: Any, /, *, layout: LayoutLike = None) -> Any:
 def eigh(x: T, /, UPLO: Literal["L", "U"] = "L", *, layout: LayoutLike = None) -> Eigensystem[T]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices; only one triangle is read. Collective.
 
-    Args:
-        UPLO: the triangle, "L" for the lower one, or "U".
-        layout: the layout of the eigenvectors; that of `x` if None.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    UPLO : {'L', 'U'}, default 'L'
+        The triangle, "L" for the lower one, or "U".
+    layout : Layout | str, optional
+        The layout of the eigenvectors; that of `x` if None.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.to_global()
     array([2., 3.])
@@ -182,6 +228,15 @@ def eigh(x: T, /, UPLO: Literal["L", "U"] = "L", *, layout: LayoutLike = None) -
 def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
     """Eigenvalues of symmetric or Hermitian matrices in ascending order; only one triangle is read. Collective.
 
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    UPLO : {'L', 'U'}, default 'L'
+        The triangle that is read, "L" or "U".
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 3.0]])).to_global()
     array([2., 3.])
@@ -196,9 +251,20 @@ def eigvalsh(x: Distributed, /, UPLO: Literal["L", "U"] = "L") -> Any:
 def matrix_power(x: Distributed, n: int, /) -> Any:
     """Powers of square matrices by repeated squaring; a negative `n` takes powers of the inverses. Collective.
 
-    Raises:
-        LayoutError: the matrices are not square.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    n : int
+        The exponent.
 
+    Raises
+    ------
+    LayoutError
+        The matrices are not square.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.matrix_power(xp.asarray([[1.0, 1.0], [0.0, 1.0]]), 3).to_global()
     array([[1., 3.],
@@ -230,10 +296,17 @@ def matrix_power(x: Distributed, n: int, /) -> Any:
 def trace(x: Distributed, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Any:
     """The sums of the diagonals of matrices, in the shape of their stack. Matrices do not move. Collective.
 
-    Args:
-        offset: the offset of the diagonal, above the main one if it is positive.
-        dtype: the dtype of the sum; if None, that of the elements, but of 64 bits at least for integers.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    offset : int, default 0
+        The offset of the diagonal, above the main one if it is positive.
+    dtype : DTypeLike, optional
+        The dtype of the sum; if None, that of the elements, but of 64 bits at least for integers.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> int(xp.linalg.trace(xp.asarray([[1, 2], [3, 4]])))
     5
@@ -249,6 +322,8 @@ def numpy_trace(
 ) -> Any:
     """The sums of the elements on a diagonal of two modes, as `numpy.trace`; errors as for `diagonal`. Collective.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").trace().to_global()
     array(5)
@@ -265,9 +340,15 @@ def numpy_trace(
 def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
     """The diagonals of matrices, of shape (…, length); only the diagonals move. Collective.
 
-    Args:
-        offset: the offset of the diagonal, above the main one if it is positive.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    offset : int, default 0
+        The offset of the diagonal, above the main one if it is positive.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.diagonal(xp.asarray([[1, 2], [3, 4]])).to_global()
     array([1, 4])
@@ -281,8 +362,15 @@ def diagonal(x: Distributed, /, *, offset: int = 0) -> Any:
 def numpy_diagonal(a: Distributed, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The elements on a diagonal of two modes, which is the result's last mode, as `numpy.diagonal`. Collective.
 
-    Raises: AxisError if there is no such mode, ValueError if the two are one.
+    Raises
+    ------
+    AxisError
+        There is no such mode
+    ValueError
+        The two are one.
 
+    Examples
+    --------
     >>> from rote import DistTensor
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").diagonal(1).to_global()
     array([2])
@@ -344,13 +432,22 @@ def vector_norm(
 ) -> Any:
     """The norms of vectors along some modes, or of all elements. Collective where they are split.
 
-    Args:
-        axis: one mode, several modes taken together, or None for all.
-        keepdims: whether these modes stay, with extent 1.
-        ord: 2 for the root of the sum of squares; inf and -inf for the largest and smallest magnitude; 0 for the number
-            of elements that are not 0; any other number p for the p-th root of the sum of the p-th powers.
-        exact: add squares or powers so that the sum has the same bits in any layout, on any number of ranks.
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+    axis : int | tuple[int, ...], optional
+        One mode, several modes taken together, or None for all.
+    keepdims : bool, default False
+        Whether these modes stay, with extent 1.
+    ord : float, default 2
+        2 for the root of the sum of squares; inf and -inf for the largest and smallest magnitude; 0 for the number of
+        elements that are not 0; any other number p for the p-th root of the sum of the p-th powers.
+    exact : bool, default False
+        Add squares or powers so that the sum has the same bits in any layout, on any number of ranks.
 
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> xp.linalg.vector_norm(rote.DistTensor.from_global([3.0, 4.0], "block[(0)]")).to_global()
     array(5.)
@@ -392,15 +489,24 @@ def _squares(x: Distributed, modes: tuple[int, ...], keepdims: bool, exact: bool
 def matrix_norm(x: Distributed, /, *, keepdims: bool = False, ord: MatrixOrder | None = "fro") -> Any:
     """The norms of matrices, in the shape of their stack. Collective where they are split.
 
-    Args:
-        keepdims: whether the two modes stay, with extent 1.
-        ord: "fro" (or None) for the root of the sum of squares; 1 and inf for the largest sum of magnitudes of a column
-            and of a row, -1 and -inf for the smallest; 2, -2 and "nuc" for the largest, the smallest and the sum of the
-            singular values.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    keepdims : bool, default False
+        Whether the two modes stay, with extent 1.
+    ord : float | {'fro', 'nuc'} | None, default 'fro'
+        "fro" (or None) for the root of the sum of squares; 1 and inf for the largest sum of magnitudes of a column and
+        of a row, -1 and -inf for the smallest; 2, -2 and "nuc" for the largest, the smallest and the sum of the
+        singular values.
 
-    Raises:
-        LayoutError: `ord` is none of these.
+    Raises
+    ------
+    LayoutError
+        `ord` is none of these.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> float(xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]])))
     5.0
@@ -452,13 +558,21 @@ def norm(x: Distributed, ord: Any = None, axis: Axis = None, keepdims: bool = Fa
 def cond(x: Distributed, p: Any = None) -> Any:
     """The condition numbers of matrices, in the shape of their stack, as `numpy.linalg.cond`. Collective.
 
-    Args:
-        p: None, 2 or -2 for ratios of singular values; other orders of `matrix_norm` for the norm times that of the
-            inverse. Of these, "nuc", and stacks of split matrices, make matrices whole.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    p : float | str, optional
+        None, 2 or -2 for ratios of singular values; other orders of `matrix_norm` for the norm times that of the
+        inverse. Of these, "nuc", and stacks of split matrices, make matrices whole.
 
-    Raises:
-        LinAlgError: matrices are empty, or not square where an inverse is needed.
+    Raises
+    ------
+    LinAlgError
+        Matrices are empty, or not square where an inverse is needed.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> float(np.linalg.cond(rote.DistTensor.from_global([[2.0, 0.0], [0.0, 1.0]], "block[(0),()]")))
     2.0

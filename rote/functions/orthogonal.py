@@ -102,6 +102,13 @@ def of_matrices(
 def matrix_transpose(x: Distributed, /) -> Any:
     """The tensor with its last two modes exchanged; blocks are views. From a view or a partial layout it moves first.
 
+    Parameters
+    ----------
+    x : DistTensor
+        The tensor.
+
+    Examples
+    --------
     >>> import rote, rote.array_api as xp
     >>> print(xp.matrix_transpose(rote.DistTensor.zeros((4, 6), "block[(0),()]")).layout)
     block[(),(0)]
@@ -127,15 +134,23 @@ def qr(x: Distributed, /, mode: Literal["reduced", "complete", "r"] = "reduced",
     Rows may stay split; split columns are made whole, unless ScaLAPACK factors a matrix that is not tall. The diagonal
     of R is not negative, so that the factors of a matrix of full rank are the same in all layouts, up to rounding.
 
-    Args:
-        x: of shape (…, m, n).
-        mode: "reduced" gives factors of shapes (…, m, k) and (…, k, n) with k = min(m, n); "complete" gives those with
-            k = m, and makes the matrix whole; "r" gives the triangle alone, of shape (…, k, n).
-        layout: the layout of both factors; if None, rows of Q are split as those of `x`, and a small R is replicated.
+    Parameters
+    ----------
+    x : DistTensor
+        Of shape (…, m, n).
+    mode : {'reduced', 'complete', 'r'}, default 'reduced'
+        "reduced" gives factors of shapes (…, m, k) and (…, k, n) with k = min(m, n); "complete" gives those with k = m,
+        and makes the matrix whole; "r" gives the triangle alone, of shape (…, k, n).
+    layout : Layout | str, optional
+        The layout of both factors; if None, rows of Q are split as those of `x`, and a small R is replicated.
 
-    Raises:
-        LayoutError: `mode` is none of these.
+    Raises
+    ------
+    LayoutError
+        `mode` is none of these.
 
+    Examples
+    --------
     >>> import numpy as np, rote, rote.array_api as xp
     >>> def program(comm):
     ...     x = rote.DistTensor.from_global(np.arange(12.0).reshape(6, 2) ** 2, "block[(0),()]", comm)
@@ -197,14 +212,21 @@ def svd(
     Without `full_matrices`, or for square matrices, either rows or columns may stay split: a tall matrix is factored by
     QR first, and its triangle by SVD.
 
-    Args:
-        x: of shape (…, m, n).
-        full_matrices: whether to compute all m and n singular vectors, for which the matrix is made whole, or only
-            min(m, n) of each.
-        compute_uv: whether to compute singular vectors at all.
-        hermitian: accepted for compatibility with NumPy; it has no effect.
-        layout: the layout of U and of Vh; if None, they are split as `x` is, and a small one is replicated.
+    Parameters
+    ----------
+    x : DistTensor
+        Of shape (…, m, n).
+    full_matrices : bool, default True
+        Whether to compute all m and n singular vectors, for which the matrix is made whole, or only min(m, n) of each.
+    compute_uv : bool, default True
+        Whether to compute singular vectors at all.
+    hermitian : bool, default False
+        Accepted for compatibility with NumPy; it has no effect.
+    layout : Layout | str, optional
+        The layout of U and of Vh; if None, they are split as `x` is, and a small one is replicated.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.svd(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).S.to_global()
     array([4., 3.])
@@ -228,6 +250,13 @@ def svd(
 def svdvals(x: Distributed, /) -> Any:
     """The singular values of matrices in descending order, of shape (…, min(m, n)). Collective.
 
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.svdvals(xp.asarray([[0.0, 4.0], [3.0, 0.0]])).to_global()
     array([4., 3.])
@@ -243,10 +272,17 @@ def svdvals(x: Distributed, /) -> Any:
 def pinv(x: Distributed, /, rtol: Any = None, *, layout: LayoutLike = None) -> Any:
     """The pseudoinverses of matrices, of shape (…, n, m); rows are split as the columns of `x`, columns as its rows.
 
-    Args:
-        rtol: singular values up to `rtol` times the largest count as 0; max(m, n) times the precision if None.
-        layout: the layout of the result, if another one.
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+    rtol : float | array_like, optional
+        Singular values up to `rtol` times the largest count as 0; max(m, n) times the precision if None.
+    layout : Layout | str, optional
+        The layout of the result, if another one.
 
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> xp.linalg.pinv(xp.asarray([[2.0], [0.0]])).to_global().round(12)
     array([[0.5, 0. ]])
@@ -265,16 +301,25 @@ def lstsq(
 ) -> tuple[Any, Any, Any, Any]:
     """The least-squares solutions of a x = b, as `numpy.linalg.lstsq`: solutions, residuals, rank, singular values.
 
-    Args:
-        a: of shape (m, n).
-        b: a right side of shape (m,), or several in columns.
-        rcond: singular values up to `rcond` times the largest count as 0; max(m, n) times the precision of f8 if None,
-            that precision if -1.
-        layout: the layout of the solutions, if another one.
+    Parameters
+    ----------
+    a : DistTensor
+        Of shape (m, n).
+    b : DistTensor | array_like
+        A right side of shape (m,), or several in columns.
+    rcond : float, optional
+        Singular values up to `rcond` times the largest count as 0; max(m, n) times the precision of f8 if None, that
+        precision if -1.
+    layout : Layout | str, optional
+        The layout of the solutions, if another one.
 
-    Raises:
-        numpy.linalg.LinAlgError: `a` is no matrix, or `b` has another number of rows.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        `a` is no matrix, or `b` has another number of rows.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> x = rote.DistTensor.from_global([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], "block[(0),()]")
     >>> np.linalg.lstsq(x, np.array([1.0, 3.0, 5.0]))[0].to_global().round(12)
@@ -313,6 +358,13 @@ def _inverted(values: Array, least: Array) -> Any:
 def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
     """The ranks of matrices: the numbers of singular values above `rtol` times the largest, with `pinv`'s default.
 
+    Parameters
+    ----------
+    x : DistTensor
+        A stack of matrices, in the last two modes.
+
+    Examples
+    --------
     >>> import rote.array_api as xp
     >>> int(xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]])))
     1

@@ -87,7 +87,7 @@ def einsum(
         Such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from 0 to 51.
     *operands : DistTensor | array_like
         Tensors, and arrays that are the same on all ranks.
-    out : Distributed, optional
+    out : DistTensor, optional
         A tensor of the result's shape and dtype to write into.
     optimize : bool | str | Sequence, default True
         A path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values that NumPy

@@ -54,19 +54,32 @@ def solve_triangular(
 ) -> T:
     """The solutions of triangular systems, as `scipy.linalg.solve_triangular`. Collective.
 
-    Args:
-        a: a square matrix, of which one triangle is read.
-        b: a right side of shape (n,), or several in columns.
-        trans: whether to solve with `a`, its transpose, or its conjugate transpose.
-        lower: whether the lower triangle is read.
-        unit_diagonal: whether the diagonal counts as ones.
-        layout: the layout of the result; that of `b` if None.
+    Parameters
+    ----------
+    a : DistTensor
+        A square matrix, of which one triangle is read.
+    b : DistTensor | array_like
+        A right side of shape (n,), or several in columns.
+    trans : {0, 1, 2, 'N', 'DistTensor', 'C'}, default 0
+        Whether to solve with `a`, its transpose, or its conjugate transpose.
+    lower : bool, default False
+        Whether the lower triangle is read.
+    unit_diagonal : bool, default False
+        Whether the diagonal counts as ones.
+    layout : Layout | str, optional
+        The layout of the result; that of `b` if None.
 
-    Raises:
-        numpy.linalg.LinAlgError: there is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
-        LayoutError: `b` has another number of rows.
-        ValueError: `trans` is none of these.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        There is a 0 on the diagonal, or the matrix is not square; raised on all ranks.
+    LayoutError
+        `b` has another number of rows.
+    ValueError
+        `trans` is none of these.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> def program(comm):
     ...     a = rote.DistTensor.from_global([[2.0, 0.0], [1.0, 4.0]], "block[(0),()]", comm)
@@ -84,14 +97,22 @@ def solve_triangular(
 def cho_factor(a: T, lower: bool = False, *, layout: LayoutLike = None) -> tuple[T, bool]:
     """A Cholesky factor for `cho_solve`, and whether it is the lower one, as `scipy.linalg.cho_factor`. Collective.
 
-    Args:
-        a: a positive definite matrix, of which one triangle is read.
-        lower: whether that and the factor are the lower one.
-        layout: the layout of the factor; that of `a` if None.
+    Parameters
+    ----------
+    a : DistTensor
+        A positive definite matrix, of which one triangle is read.
+    lower : bool, default False
+        Whether that and the factor are the lower one.
+    layout : Layout | str, optional
+        The layout of the factor; that of `a` if None.
 
-    Raises:
-        numpy.linalg.LinAlgError: the matrix is not positive definite; raised on all ranks.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The matrix is not positive definite; raised on all ranks.
 
+    Examples
+    --------
     >>> import rote
     >>> factor = rote.linalg.cho_factor(rote.DistTensor.from_global([[4.0, 2.0], [2.0, 5.0]], "block[(0),()]"))
     >>> rote.linalg.cho_solve(factor, [8.0, 12.0]).to_global()
@@ -104,15 +125,24 @@ def cho_factor(a: T, lower: bool = False, *, layout: LayoutLike = None) -> tuple
 def cho_solve(c_and_lower: tuple[T, bool], b: Any, *, layout: LayoutLike = None) -> T:
     """The solutions of systems by the factor of `cho_factor`. Collective.
 
-    Args:
-        c_and_lower: what `cho_factor` returns.
-        b: a right side of shape (n,), or several in columns.
-        layout: the layout of the result; that of `b` if None.
+    Parameters
+    ----------
+    c_and_lower : tuple[DistTensor, bool]
+        What `cho_factor` returns.
+    b : DistTensor | array_like
+        A right side of shape (n,), or several in columns.
+    layout : Layout | str, optional
+        The layout of the result; that of `b` if None.
 
-    Raises:
-        LayoutError: `b` has another number of rows.
-        numpy.linalg.LinAlgError: there is a 0 on the diagonal; raised on all ranks.
+    Raises
+    ------
+    LayoutError
+        `b` has another number of rows.
+    numpy.linalg.LinAlgError
+        There is a 0 on the diagonal; raised on all ranks.
 
+    Examples
+    --------
     >>> import rote
     >>> factor = rote.linalg.cho_factor(rote.DistTensor.from_global([[4.0, 0.0], [0.0, 9.0]], "block[(0),()]"))
     >>> rote.linalg.cho_solve(factor, [4.0, 18.0]).to_global()
@@ -128,14 +158,27 @@ def cho_solve(c_and_lower: tuple[T, bool], b: Any, *, layout: LayoutLike = None)
 def lu_factor(a: T, *, layout: LayoutLike = None) -> tuple[T, T]:
     """The factors L and U in one matrix, and pivots, as `scipy.linalg.lu_factor`. Collective.
 
-    Args:
-        a: a matrix of shape (m, n); `lu_solve` takes the factors of a square one.
-        layout: the layout of the factors; that of `a` if None.
+    Parameters
+    ----------
+    a : DistTensor
+        A matrix of shape (m, n); `lu_solve` takes the factors of a square one.
+    layout : Layout | str, optional
+        The layout of the factors; that of `a` if None.
 
-    Returns:
-        lu: U, and below the diagonal L, whose diagonal is ones.
-        piv: row i was exchanged with row piv[i], for i below min(m, n); every rank has all of them.
+    Returns
+    -------
+    lu : DistTensor
+        U, and below the diagonal L, whose diagonal is ones.
+    piv : DistTensor
+        Row i was exchanged with row piv[i], for i below min(m, n); every rank has all of them.
 
+    Raises
+    ------
+    LayoutError
+        `a` is not a matrix.
+
+    Examples
+    --------
     >>> import rote
     >>> lu, piv = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
     >>> lu.to_global().tolist(), piv.to_global().tolist()
@@ -163,17 +206,28 @@ def lu_factor(a: T, *, layout: LayoutLike = None) -> tuple[T, T]:
 def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0, *, layout: LayoutLike = None) -> T:
     """The solutions of systems by the factors of `lu_factor`, as `scipy.linalg.lu_solve`. Collective.
 
-    Args:
-        lu_and_piv: what `lu_factor` returns.
-        b: a right side of shape (n,), or several in columns.
-        trans: whether to solve with the matrix, its transpose, or its conjugate transpose.
-        layout: the layout of the result; that of `b` if None.
+    Parameters
+    ----------
+    lu_and_piv : tuple[DistTensor, DistTensor]
+        What `lu_factor` returns.
+    b : DistTensor | array_like
+        A right side of shape (n,), or several in columns.
+    trans : {0, 1, 2}, default 0
+        Whether to solve with the matrix, its transpose, or its conjugate transpose.
+    layout : Layout | str, optional
+        The layout of the result; that of `b` if None.
 
-    Raises:
-        numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
-        LayoutError: `b` has another number of rows.
-        ValueError: `trans` is none of these.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The matrix is singular; raised on all ranks.
+    LayoutError
+        `b` has another number of rows.
+    ValueError
+        `trans` is none of these.
 
+    Examples
+    --------
     >>> import rote
     >>> factors = rote.linalg.lu_factor(rote.DistTensor.from_global([[1.0, 2.0], [4.0, 4.0]], "block[(0),()]"))
     >>> rote.linalg.lu_solve(factors, [5.0, 12.0]).to_global()
@@ -226,24 +280,39 @@ def eigh(
 
     The vectors of a pair are orthonormal for `b`: v' b v is the identity.
 
-    Args:
-        a: a Hermitian matrix, of which one triangle is read.
-        b: a positive definite matrix, of which the same triangle is read.
-        lower: whether the lower triangles are read.
-        eigvals_only: whether to return the eigenvalues alone.
-        subset_by_index: the numbers of the first eigenvalue and of the last one, in ascending order from 0; all if
-            None.
-        layout: the layout of the eigenvectors; that of `a` if None.
+    Parameters
+    ----------
+    a : DistTensor
+        A Hermitian matrix, of which one triangle is read.
+    b : DistTensor, optional
+        A positive definite matrix, of which the same triangle is read.
+    lower : bool, default True
+        Whether the lower triangles are read.
+    eigvals_only : bool, default False
+        Whether to return the eigenvalues alone.
+    subset_by_index : Sequence[int], optional
+        The numbers of the first eigenvalue and of the last one, in ascending order from 0; all if None.
+    layout : Layout | str, optional
+        The layout of the eigenvectors; that of `a` if None.
 
-    Returns:
-        w: eigenvalues in ascending order, on every rank.
-        v: eigenvectors in columns.
+    Returns
+    -------
+    w : DistTensor
+        Eigenvalues in ascending order, on every rank.
+    v : DistTensor
+        Eigenvectors in columns.
 
-    Raises:
-        numpy.linalg.LinAlgError: `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
-        LayoutError: the two matrices have different shapes.
-        ValueError: there are no such eigenvalues.
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        `b` is not positive definite, or eigenvalues do not converge; raised on all ranks.
+    LayoutError
+        The two matrices have different shapes.
+    ValueError
+        There are no such eigenvalues.
 
+    Examples
+    --------
     >>> import numpy as np, rote
     >>> a = rote.DistTensor.from_global(np.diag([3.0, 8.0]), "block[(0),()]")
     >>> b = rote.DistTensor.from_global(np.diag([1.0, 4.0]), "block[(0),()]")

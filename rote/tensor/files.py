@@ -79,7 +79,7 @@ def save(
     ----------
     path : str | PathLike[str]
         The file; its suffix names the format.
-    x : Distributed | Mapping[str, Distributed] | Any
+    x : DistTensor | Mapping[str, Distributed] | Any
         A tensor, or tensors by name, over the same ranks. In Zarr a tensor without a name or `dims` is the root array;
         elsewhere its name is "data". A `DataArray` of `x.to_xarray`, or a Dataset of such, is written with its
         attributes, the names of its modes, and its coordinates, each as a tensor of its name.

@@ -251,7 +251,7 @@ def redistribute(
 
     Returns
     -------
-    list[T]
+    list[DistTensor]
         The new tensors, in the same order.
 
     Raises

@@ -664,9 +664,9 @@ class DistTensor(ArrayProtocols):
         halo : ArrayLike
             This rank's array, of the shape and dtype of `x.halo(width, periodic)`; `x` gives the layout.
         width : int | Sequence[int | tuple[int, int]]
-            Those of the halo.
+            The width of that halo.
         periodic : bool | Sequence[bool], default False
-            Those of the halo.
+            Whether that halo is periodic, as for `halo`.
 
         Raises
         ------

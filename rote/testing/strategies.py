@@ -76,7 +76,7 @@ class TensorCase:
 
         Returns
         -------
-        list[T]
+        list
             The results in rank order.
 
         Examples

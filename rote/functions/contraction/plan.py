@@ -60,12 +60,19 @@ _WIDTH = 120  # of a line, in characters
 class ContractionCost(NamedTuple):
     """The costs of a contraction.
 
-    Attributes:
-        seconds: the model's time: its moves one after the other, and the products of the busiest rank.
-        bytes, messages: the most that any one rank receives in each move, added up.
-        flops: the operations of the busiest rank: two per product of real numbers, eight of complex ones.
-        peak_bytes: the most that any one rank holds: operands, result, intermediate tensors and buffers.
+    Attributes
+    ----------
+    seconds : float
+        The model's time: its moves one after the other, and the products of the busiest rank.
+    bytes, messages : int
+        The most that any one rank receives in each move, added up.
+    flops : int
+        The operations of the busiest rank: two per product of real numbers, eight of complex ones.
+    peak_bytes : int
+        The most that any one rank holds: operands, result, intermediate tensors and buffers.
 
+    Examples
+    --------
     >>> import rote
     >>> cost = rote.compile_einsum("ik,kj->ij", [(64, 64)] * 2, ["block[(0),()]"] * 2, grid=4).cost
     >>> cost.bytes, cost.messages, cost.flops, cost.peak_bytes
@@ -83,15 +90,26 @@ class ContractionCost(NamedTuple):
 class Contraction:
     """A planned contraction. `compile_einsum` makes it.
 
-    Attributes:
-        subscripts: the letters of operands and result.
-        operands, dtypes: the distributions and dtypes of the operands.
-        result: the distribution of the result.
-        stages: the moves and products, in order.
-        machine: the machine whose seconds are counted.
-        chosen: what was not given, and was chosen together with the stages: "grid", operands by name, "result"; or
-            "splits" if the result keeps those of the last product.
+    Attributes
+    ----------
+    subscripts : Subscripts
+        The letters of operands and result.
+    operands : tuple[Distribution, ...]
+        The distributions of the operands.
+    dtypes : tuple[dtype, ...]
+        The dtypes of the operands.
+    result : Distribution
+        The distribution of the result.
+    stages : tuple[Move | Product, ...]
+        The moves and products, in order.
+    machine : Machine
+        The machine whose seconds are counted.
+    chosen : tuple[str, ...]
+        What was not given, and was chosen together with the stages: "grid", operands by name, "result"; or "splits" if
+        the result keeps those of the last product.
 
+    Examples
+    --------
     >>> import rote
     >>> plan = rote.compile_einsum("ik,kj->ij", [(8, 8)] * 2, ["block[(0),()]"] * 2, grid=2)
     >>> print(plan)
@@ -137,9 +155,13 @@ class Contraction:
     def values(self) -> list[tuple[Distribution, np.dtype[Any]]]:
         """How each tensor lies, and its dtype.
 
-        Returns:
+        Returns
+        -------
+        list[tuple[Distribution, dtype]]
             Distributions and dtypes: of the operands first, then of what each stage makes.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2)
         >>> [str(dist.layout) for dist, _ in plan.values()]
@@ -238,6 +260,8 @@ class Contraction:
     def moves(self, number: int) -> list[tuple[int, tuple[Plan, ...]]]:
         """The moves of the stage of a number, from 1: of each tensor that moves its number, and its plans in order.
 
+        Examples
+        --------
         >>> import rote
         >>> [(value, plans)] = rote.compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).moves(2)
         >>> print(value, *plans)
@@ -255,6 +279,8 @@ class Contraction:
     def explain(self) -> str:
         """A table of the stages with their costs and algorithms, and the distance from the lower bound.
 
+        Examples
+        --------
         >>> import rote
         >>> ends = {"layouts": ["block[(0),(1)]"] * 2, "layout": "block[(0),(1)]"}
         >>> print(rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, grid=(2, 2), **ends).explain())
@@ -307,6 +333,8 @@ class Contraction:
     def figures(self) -> list[StageFigures]:
         """The stages in words, with their costs.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
         >>> [(row.text, row.flops) for row in plan.figures()]
@@ -342,6 +370,8 @@ class Contraction:
     def tasks(self) -> Tasks:
         """The moves and the products, as `rote.predict` sees them.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
         >>> [task.kind for task in plan.tasks().every]
@@ -367,6 +397,8 @@ class Contraction:
     def ends(self) -> dict[str, tuple[Distribution, np.dtype[Any]]]:
         """The distributions and dtypes of the operands and of the result, by name.
 
+        Examples
+        --------
         >>> import rote
         >>> [*rote.compile_einsum("i,i->", [(4,)] * 2, grid=2).ends()]
         ['A', 'B', 'result']
@@ -379,12 +411,18 @@ class Contraction:
 
         What the planner chose together with the plan, except the grid, is chosen anew.
 
-        Args:
-            way: the name of an algorithm, such as "SUMMA" or "stationary a"; or an assignment, such as "i:0,j:1".
+        Parameters
+        ----------
+        way : str
+            The name of an algorithm, such as "SUMMA" or "stationary a"; or an assignment, such as "i:0,j:1".
 
-        Raises:
-            PlanError: there is no such algorithm, letter or grid mode.
+        Raises
+        ------
+        PlanError
+            There is no such algorithm, letter or grid mode.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ["block[(0),(1)]"] * 2, grid=(2, 2))
         >>> print(*plan.why_not("Stationary A").splitlines()[2:], sep="\\n")
@@ -422,20 +460,30 @@ class Contraction:
     def bound(self, *tensors: Any, out: Any = None, fixed: Sequence[int] = ()) -> Any:
         """Bind the contraction to the memory of tensors, for loops. Collective.
 
-        Args:
-            tensors: the operands: tensors of the plan's distributions and dtypes.
-            out: a tensor of the result's distribution and dtype to write into; a new one if None.
-            fixed: the numbers of operands whose values stay the same. What is moved or made of these only is kept after
-                the first call, in memory beside the plan's. A product in panels keeps nothing.
+        Parameters
+        ----------
+        *tensors : DistTensor
+            The operands: tensors of the plan's distributions and dtypes.
+        out : DistTensor, optional
+            A tensor of the result's distribution and dtype to write into; a new one if None.
+        fixed : Sequence[int], optional
+            The numbers of operands whose values stay the same. What is moved or made of these only is kept after the
+            first call, in memory beside the plan's. A product in panels keeps nothing.
 
-        Returns:
+        Returns
+        -------
+        Callable[..., DistTensor]
             A callable. Each call fills its attribute `result` from the operands' current values, and returns it. Its
             arguments, if there are any, take the place of the operands that are not fixed.
 
-        Raises:
-            LayoutError: the tensors are not those of the plan, in number, distributions or dtypes, or `out` is a fixed
-                operand; on all ranks.
+        Raises
+        ------
+        LayoutError
+            The tensors are not those of the plan, in number, distributions or dtypes, or `out` is a fixed operand; on
+            all ranks.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile_einsum("i,i->", [(4,)] * 2, ["block[(0)]"] * 2, grid=1)
         >>> x = rote.DistTensor.from_global([1.0, 2.0, 3.0, 4.0], "block[(0)]")
@@ -457,12 +505,18 @@ class Contraction:
     def simulated(self, blocks: Sequence[Sequence[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
         """The blocks of the result on all ranks, computed in this process; see `rote.simulate.run`, which calls this.
 
-        Args:
-            blocks: for each operand a list of blocks, one per rank, in rank order.
+        Parameters
+        ----------
+        blocks : Sequence[Sequence[NDArray[Any]]]
+            For each operand a list of blocks, one per rank, in rank order.
 
-        Raises:
-            LayoutError: the blocks are not those of the plan, in number, shapes or dtypes.
+        Raises
+        ------
+        LayoutError
+            The blocks are not those of the plan, in number, shapes or dtypes.
 
+        Examples
+        --------
         >>> import numpy as np, rote
         >>> dot = rote.compile_einsum("i,i->", [(3,)] * 2, ["block[(0)]"] * 2, grid=2, dtype="i8")
         >>> blocks = rote.simulate.scatter([1, 2, 3], dot.operands[0])
@@ -475,6 +529,8 @@ class Contraction:
     def plot(self) -> Any:
         """A figure of the products: which rank multiplies which cuboid of the letters (`rote.plot.contraction`).
 
+        Examples
+        --------
         >>> import rote
         >>> rote.compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).plot().savefig("contraction.png")
         """
@@ -483,6 +539,8 @@ class Contraction:
     def to_html(self) -> str:
         """A page for a browser that steps through the contraction; it is self-contained and needs no server.
 
+        Examples
+        --------
         >>> import rote
         >>> page = rote.compile_einsum("ik,kj->ij", [(8, 8)] * 2, grid=(2, 2)).to_html()
         >>> page[:15]
@@ -496,6 +554,8 @@ class Contraction:
     def to_json(self) -> str:
         """The contraction as JSON text, for `from_json`.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.compile_einsum("i->", [(4,)], ["block[(0)]"], grid=2).to_json()[:33]
         '{"format": 1, "subscripts": "i->"'
@@ -518,9 +578,13 @@ class Contraction:
     def from_json(text: str) -> Contraction:
         """The contraction that a JSON text holds, which is proved as by `verify`.
 
-        Raises:
-            PlanError: the text is not a contraction, or one of another version of Rote's, or the proof fails.
+        Raises
+        ------
+        PlanError
+            The text is not a contraction, or one of another version of Rote's, or the proof fails.
 
+        Examples
+        --------
         >>> import rote
         >>> plan = rote.compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2)
         >>> rote.Contraction.from_json(plan.to_json()) == plan
@@ -531,9 +595,13 @@ class Contraction:
     def verify(self) -> None:
         """Prove that every product of elements enters exactly once, and that each element of the result is complete.
 
-        Raises:
-            PlanError: the proof fails; the text names the stage and what is wrong.
+        Raises
+        ------
+        PlanError
+            The proof fails; the text names the stage and what is wrong.
 
+        Examples
+        --------
         >>> import rote
         >>> rote.compile_einsum("ik,kj->ij", [(4, 4)] * 2, grid=2).verify()
         """

@@ -91,7 +91,7 @@ def run(
 
     Parameters
     ----------
-    fn : Callable[..., T]
+    fn : Callable[..., Any]
         The program of a rank. It may call `run` itself: the inner ranks are threads with a world of their own.
     ranks : int, default 4
         The number of ranks; under a launcher, the number that it has started.
@@ -105,7 +105,7 @@ def run(
 
     Returns
     -------
-    list[T]
+    list
         The results of the ranks, in rank order.
 
     Raises
