@@ -33,7 +33,7 @@ import numpy.typing as npt
 from ..functions.distributed import Array, Distributed
 from ..functions.indexing import getitem
 from ..functions.moves import redistributed
-from ..layout.distribution import Distribution
+from ..layout.distribution import distribute
 from ..layout.layout import Entry, Layout
 
 __all__ = ["Trans", "cholesky", "diagonal", "factor", "inv", "op", "order_of", "pivoted", "solve", "solved"]
@@ -96,7 +96,7 @@ def _split_over(x: Distributed, grid_mode: int) -> tuple[Entry, ...]:
 
 def _moved(x: Distributed, block: Array, shape: tuple[int, int], source: Layout, target: Layout) -> Array:
     """This rank's block of a part of a matrix, after a move; `block` is that before it, where the rank has any."""
-    start = Distribution(source, shape, x.distribution.grid)
+    start = distribute(source, shape, x.distribution.grid)
     if not start.holds(x.comm.rank):
         block = np.empty(start.local_shape(x.comm.rank), block.dtype)
     return redistributed(x._on(np.ascontiguousarray(block), start), target, "a step of a walk").local
