@@ -183,6 +183,29 @@ def test_links_lead_somewhere() -> None:
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_code_of_pages_is_narrow() -> None:
+    """A line of code has at most 88 characters, so that no column of the book cuts it off."""
+    wide = [
+        f"{page.name}: {line}"
+        for page in PAGES
+        for block in blocks(page.read_text("utf-8"))
+        if block.language != "{eval-rst}"
+        for line in block.text.splitlines()
+        if len(line) > 88
+    ]
+    assert not wide, "\n".join(wide)
+
+
+# A page of tables that are drawn by a program -> the most words that it may have, where others have 1,800.
+LONG = {"papers.md": 2_500}
+
+
+def test_pages_are_read_in_one_sitting() -> None:
+    """No page has over 1,800 words, code and tables included: a longer one is about two things."""
+    words = {page.name: len(page.read_text("utf-8").split()) for page in PAGES if page.parent.name == "notebooks"}
+    assert not {name: count for name, count in words.items() if count > LONG.get(name, 1_800)}
+
+
 def test_launchers_keep_their_own_options() -> None:
     """No page, and no text of the command line, shows a launched command with --tune, which Open MPI's mpirun takes for
     an option of its own, wherever it stands; --effort is the same."""
