@@ -156,7 +156,7 @@ def test_choices_for_many_ranks(code: str, seconds: float, megabytes: float) -> 
 
 # --- answers for programs ---------------------------------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[2] / "notebooks" / "cli.md"
+PAGE = Path(__file__).parents[2] / "notebooks" / "json-keys.md"
 VALUES = "plan decisions attributes links unread parts seconds versions measured default"
 AS_IT_COMES = {*VALUES.split()}  # whose keys vary
 RNG = np.random.default_rng(5)
