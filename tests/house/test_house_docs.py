@@ -38,6 +38,7 @@ import rote
 from rote.testing.plugin import mpiexec_command
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
+OF_JAX = ("gpus.md",)  # tests/jax runs them, where JAX is installed
 COMMANDS = ("cli.md", "install.md", "tuning.md")  # run many commands, each of which starts Python anew
 LANGUAGES = {"sh", "python", "console", "text", "{eval-rst}"}
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -142,7 +143,11 @@ def matches(printed: str, expected: str) -> bool:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page.name in COMMANDS)) for page in PAGES],
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name in COMMANDS))
+        for page in PAGES
+        if page.name not in OF_JAX
+    ],
     ids=lambda page: page.name,
 )
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

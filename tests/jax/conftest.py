@@ -5,7 +5,9 @@ JAX is told so before it looks for devices, and nothing is left in the environme
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 collect_ignore_glob = list[str]()
 
@@ -14,6 +16,7 @@ if find_spec("jaxlib") is None:  # `jax` itself is found everywhere: this folder
 else:
     import jax
 
+    sys.path.append(str(Path(__file__).parents[1] / "house"))  # whose tests of pages and docstrings are run here, too
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
     jax.config.update("jax_enable_x64", True)

@@ -1,4 +1,4 @@
-"""What is written of `rote.jax` holds: examples in docstrings, and what is said where JAX is missing or too old."""
+"""What is written of `rote.jax` holds: its page, its examples, and what is said where JAX is missing or too old."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 
 import jax
 import pytest
+import test_house_docs
 from doctests import compare_whole_errors
 
 import rote
@@ -25,6 +26,13 @@ def test_examples_and_names(name):
     assert all(hasattr(module, public) for public in module.__all__)
     compare_whole_errors()
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", test_house_docs.OF_JAX)
+def test_a_page_does_what_it_says(name, tmp_path, monkeypatch):
+    """All blocks of a page of JAX, in order, in one session and one folder."""
+    page = next(page for page in test_house_docs.PAGES if page.name == name)
+    test_house_docs.test_a_page_does_what_it_says(page, tmp_path, monkeypatch)
 
 
 def test_a_missing_or_old_library_is_named(monkeypatch):
