@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..layout.distribution import Distribution
+from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
 from .meshes import check_dtype, check_mesh, check_process, library, on_host
 
@@ -167,11 +168,20 @@ def check_sharded(x: Any, dist: Distribution, mesh: Any) -> Any:
         raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {stored_shape(dist)}\n{_STORE}")
 
     where, expected = _known(x), sharding(dist, mesh)
-    if where is not None and isinstance(x, library().core.Tracer):  # whose mesh has no devices
-        expected = sharding(dist, where.mesh)
-    if where is not None and not where.is_equivalent_to(expected, x.ndim):
+    if where is None:
+        equal = True
+    elif isinstance(x, library().core.Tracer):  # whose mesh has no devices
+        equal = _axes(on_mesh(where.spec, x.shape, where.mesh)) == _axes(dist)
+    else:
+        equal = where.is_equivalent_to(expected, x.ndim)
+    if not equal:
         raise PlanError(f"the array is sharded as {where}, and {dist} as {expected}\n{_STORE}")
     return getattr(where, "spec", expected.spec)
+
+
+def _axes(dist: Distribution) -> tuple[Grid, list[list[int]]]:
+    """The grid, and the modes of the grid that split each mode."""
+    return dist.grid, [[split.grid_mode for split in splits] for splits in dist.splits]
 
 
 def _known(x: Any) -> Any:
@@ -194,8 +204,8 @@ def _known(x: Any) -> Any:
 def stored_shape(dist: Distribution) -> tuple[int, ...]:
     """The shape of an array in the stored order of a distribution: the largest block, once for each part of a mode.
 
-    >>> from rote import parse
-    >>> stored_shape(parse("[(0),()]").on((5, 3), 2))
+    >>> import rote
+    >>> rote.jax.stored_shape(rote.parse("[(0),()]").on((5, 3), 2))
     (6, 3)
     """
     parts = [prod([split.parts for split in splits]) for splits in dist.splits]

@@ -55,6 +55,14 @@ class LoweredContraction:
         plan: the one that runs, of longer operands if there is padding.
         mesh: the mesh.
         moves: for each stage, the moves of its tensors.
+
+    >>> import jax, numpy as np, rote
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> plan = rote.compile_einsum("ik,kj->ij", [(2, 3), (3, 2)], grid=(1,), dtype="f4")
+    >>> product = rote.jax.lower(plan, mesh)
+    >>> ones = [rote.jax.from_global(np.ones(dist.shape, "f4"), dist, mesh) for dist in product.operands]
+    >>> product(*ones).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
     """
 
     contraction: Contraction
@@ -97,7 +105,15 @@ class LoweredContraction:
         return jitted(self, tuple(specs), sharding(self.result, self.mesh).spec)(*arrays)
 
     def local(self, *blocks: Any) -> Any:
-        """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it."""
+        """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it.
+
+        >>> import jax, numpy as np, rote
+        >>> layouts = ["block[(0),()]", "[(),()]"]
+        >>> plan = rote.compile_einsum("ik,kj->ij", [(2, 3), (3, 2)], layouts=layouts, grid=(2,), dtype="f4")
+        >>> product = rote.jax.lower(plan, jax.sharding.AbstractMesh((2,), ("x",)))
+        >>> rote.jax.virtual(product)(np.ones((2, 1, 3), "f4"), np.ones((2, 3, 2), "f4")).tolist()
+        [[[3.0, 3.0]], [[3.0, 3.0]]]
+        """
         jnp, extents = library().numpy, self.contraction.extents
         if 0 in extents.values():  # every sum is empty
             return jnp.zeros(self.result.max_local_shape(), self.plan.dtype)

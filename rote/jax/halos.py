@@ -42,6 +42,12 @@ class LoweredHalo:
     Attributes:
         plan: the plan.
         mesh: the mesh.
+
+    >>> import jax, numpy as np, rote
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> plan = rote.DistTensor.zeros(3, "block[(0)]", dtype="f4").halo_plan(1, periodic=True)
+    >>> rote.jax.lower(plan, mesh)(rote.jax.from_global(np.arange(3, dtype="f4"), plan.source, mesh)).tolist()
+    [2.0, 0.0, 1.0, 2.0, 0.0]
     """
 
     plan: HaloPlan
@@ -65,7 +71,15 @@ class LoweredHalo:
         return jitted(self, (before, everywhere), after)(x, jax.numpy.asarray(fill, x.dtype))
 
     def local(self, block: Any, fill: Any = 0) -> Any:
-        """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it."""
+        """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it.
+
+        >>> import jax, numpy as np, rote
+        >>> zeros = lambda comm: rote.DistTensor.zeros(4, "block[(0)]", comm, dtype="f4")
+        >>> plan = rote.run(lambda comm: zeros(comm).halo_plan(1, periodic=True), ranks=2)[0]
+        >>> lowered = rote.jax.lower(plan, jax.sharding.AbstractMesh((2,), ("x",)))
+        >>> rote.jax.virtual(lowered)(np.array([[0, 1], [2, 3]], "f4")).tolist()
+        [[3.0, 0.0, 1.0, 2.0], [1.0, 2.0, 3.0, 0.0]]
+        """
         jax, rank = library(), rank_of(self.mesh)
         halos = [self.plan.wanted(number) for number in range(self.mesh.size)]
 
