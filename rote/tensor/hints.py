@@ -36,6 +36,11 @@ _NAMES = {
     "is_cuda": "x.device, which is 'cpu'",
     "devices": "x.device, which is 'cpu'",
     "tofile": "x.save('x.npy'), or x.local.tofile(path) for this rank's block",
+    "tobytes": "x.save('x.npy'), or x.local.tobytes() for this rank's block",
+    "dump": "x.save('x.npy')",
+    "flat": "x.reshape(-1)",
+    "setfield": "x[...] = value",
+    **{name: f"x.local.{name}, of this rank's block" for name in ("base", "ctypes", "data", "flags", "strides")},
     "to_hdf5": "x.save('x.h5')",
     "to_zarr": "x.save('x.zarr')",
     "global_shape": "x.shape",
@@ -52,6 +57,9 @@ _NAMES = {
         ("cpu", "detach", "contiguous", "persist", "block_until_ready"), "x, which is computed, and on the host"
     ),
 }
+_BETWEEN = "numpy.linspace(0, 1, n).reshape(-1, *[1] * x.ndim)"
+_LARGEST = "numpy.max(x, axis=0)"
+
 HINTS: dict[Any, str] = {
     **dict.fromkeys((np.save, np.savez, np.savez_compressed, np.savetxt), "x.save(path)"),
     np.kron: "numpy.einsum('ij,kl->ikjl', x, y).reshape(x.shape[0] * y.shape[0], -1)",
@@ -66,7 +74,28 @@ HINTS: dict[Any, str] = {
     np.real_if_close: "x.real if numpy.allclose(x.imag, 0) else x",
     np.sort_complex: "numpy.sort(x.astype('c16'))",
     np.apply_over_axes: "numpy.sum(x, axis=(0, 1), keepdims=True), or another reduction",
-    np.histogram2d: "numpy.bincount(numpy.digitize(x, xs) * (len(ys) + 1) + numpy.digitize(y, ys)), of edges xs and ys",
+    np.histogram2d: "numpy.bincount(numpy.digitize(x, xs) * (len(ys) + 1) + numpy.digitize(y, ys), "
+    "minlength=(len(xs) + 1) * (len(ys) + 1)).reshape(len(xs) + 1, -1)[1:-1, 1:-1], of edges xs and ys",
+    np.histogramdd: "the line that numpy.histogram2d(x[:, 0], x[:, 1]) is refused with, with more columns",
+    np.linspace: f"x + (y - x) * {_BETWEEN}",
+    np.logspace: f"10.0 ** (x + (y - x) * {_BETWEEN})",
+    np.geomspace: f"x * (y / x) ** {_BETWEEN}",
+    np.ix_: "(x[:, None], y[None])",
+    np.lexsort: "numpy.argsort(x)[numpy.argsort(y[numpy.argsort(x)])], of keys (x, y)",
+    np.packbits: "(x.reshape(-1, 8) @ (1 << numpy.arange(7, -1, -1))).astype('u1'), of bool",
+    np.unpackbits: "(x.reshape(-1, 1) >> numpy.arange(7, -1, -1) & 1).astype('u1').reshape(-1)",
+    np.polyadd: "x + y, of as many coefficients",
+    np.polysub: "x - y, of as many coefficients",
+    np.polymul: "numpy.convolve(x, y)",
+    np.polyder: "x[:-1] * numpy.arange(len(x) - 1, 0, -1)",
+    np.polyint: "numpy.append(x / numpy.arange(len(x), 0, -1), 0)",
+    np.polyfit: "numpy.linalg.lstsq(x[:, None] ** numpy.arange(degree, -1, -1), y)[0]",
+    np.ravel_multi_index: "x * dims[1] + y, of indices (x, y)",
+    np.resize: "numpy.tile(x.reshape(-1), n)[:size].reshape(shape), of n copies",
+    np.trim_zeros: "x[int(numpy.flatnonzero(x)[0]) : int(numpy.flatnonzero(x)[-1]) + 1]",
+    np.unwrap: "numpy.append(x[:1], x[1:] - 2 * numpy.pi * numpy.cumsum(numpy.round(numpy.diff(x) / (2 * numpy.pi))))",
+    np.linalg.tensorinv: "numpy.linalg.inv(x.reshape(n, n)).reshape(x.shape[2:] + x.shape[:2]), of n rows and columns",
+    np.linalg.tensorsolve: "numpy.linalg.solve(x.reshape(y.size, y.size), y.reshape(-1)).reshape(x.shape[y.ndim :])",
     **dict.fromkeys((np.linalg.eig, np.linalg.eigvals), "numpy.linalg.eigh(x), of a symmetric matrix"),
     np.piecewise: "numpy.where(condition, f(x), g(x)), within one another for more",
     np.partition: "numpy.sort(x), which is ordered over all ranks",
@@ -76,7 +105,22 @@ HINTS: dict[Any, str] = {
     np.delete: "x[numpy.delete(numpy.arange(len(x)), indices)], along mode 0",
     np.insert: "numpy.concatenate([x[:i], values, x[i:]])",
     np.apply_along_axis: "the function of x.local, after x.redistribute to a layout that has the axis whole",
+    (np.subtract, "reduce"): "2 * x[0] - numpy.sum(x, axis=0)",
+    (np.divide, "reduce"): "x[0] ** 2 / numpy.prod(x, axis=0)",
+    (np.hypot, "reduce"): "numpy.sqrt(numpy.sum(x * x, axis=0))",
+    (np.logaddexp, "reduce"): f"{_LARGEST} + numpy.log(numpy.sum(numpy.exp(x - {_LARGEST}), axis=0))",
+    (np.logaddexp2, "reduce"): f"{_LARGEST} + numpy.log2(numpy.sum(numpy.exp2(x - {_LARGEST}), axis=0))",
+    (np.fmax, "reduce"): "numpy.nanmax(x, axis=0)",
+    (np.fmin, "reduce"): "numpy.nanmin(x, axis=0)",
+    (np.logical_xor, "reduce"): "numpy.sum(x != 0, axis=0) % 2 == 1",
+    (np.bitwise_and, "reduce"): "numpy.all(x, axis=0), of bool",
+    (np.bitwise_or, "reduce"): "numpy.any(x, axis=0), of bool",
+    (np.bitwise_xor, "reduce"): "numpy.sum(x, axis=0) % 2 == 1, of bool",
+    (np.subtract, "accumulate"): "2 * x[:1] - numpy.cumsum(x, axis=0)",
+    (np.divide, "accumulate"): "x[:1] ** 2 / numpy.cumprod(x, axis=0)",
+    (np.add, "reduceat"): "numpy.diff(numpy.append(0, numpy.cumsum(x))[numpy.append(indices, len(x))])",
 }
+"""What to write, by function, or by ufunc and method."""
 
 
 def refusal(call: str, hint: str = "") -> str:

@@ -91,7 +91,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
                 return functions.elementwise.outer(ufunc, *inputs, **kwargs)
             if method == "at":
                 return functions.masks.add_at(ufunc, *inputs)
-            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})"))
+            raise TypeError(refusal(f"numpy.{ufunc.__name__}.{method}({{}})", HINTS.get((ufunc, method), "")))
 
         # NumPy gives `out` as a tuple, and no axis where the user gives none, which means mode 0.
         (out,) = kwargs.pop("out", (None,))

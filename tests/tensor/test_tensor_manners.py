@@ -339,32 +339,83 @@ def test_what_they_refuse() -> None:
     rote.run(program, 2)
 
 
-# Calls that are refused, with what NumPy gives for the whole arrays of x, a matrix, and y, another one.
-REPLACED: dict[str, Callable[[Any, Any], Any]] = {
-    "kron": lambda x, y: np.kron(x, y),
-    "vander": lambda x, y: np.vander(x[0]),
-    "ediff1d": lambda x, y: np.ediff1d(x),
-    "diagflat": lambda x, y: np.diagflat(x),
-    "diag_indices_from": lambda x, y: np.diag_indices_from(x[:, :3]),
-    "tril_indices_from": lambda x, y: np.tril_indices_from(x),
-    "triu_indices_from": lambda x, y: np.triu_indices_from(x),
-    "real_if_close": lambda x, y: np.real_if_close(x),
-    "sort_complex": lambda x, y: np.sort_complex(x),
+# Calls that are refused, of x, y and what else they take; x and y become tensors.
+
+BITS, TIMES = FIELD[:2].reshape(-1) % 3 < 1, np.cumsum(LINE)
+EDGES = {"xs": np.array([-6.0, -1.0, 2.0, 9.0]), "ys": np.array([-8.0, 0.0, 12.0])}
+MATRICES = np.random.default_rng(0).random((2, 3, 6, 1))
+LINES = {"x": LINE, "y": LINE[::-1].copy()}
+KEYS = {"x": LINE, "y": LINE % 2}
+
+REPLACED: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "kron": (lambda x, y: np.kron(x, y), {"x": FIELD, "y": FIELD[:2]}),
+    "vander": (lambda x: np.vander(x), {"x": FIELD[0]}),
+    "ediff1d": (lambda x: np.ediff1d(x), {"x": FIELD}),
+    "diagflat": (lambda x: np.diagflat(x), {"x": FIELD}),
+    "diag_indices_from": (lambda x: np.diag_indices_from(x), {"x": FIELD[:, :3]}),
+    "tril_indices_from": (lambda x: np.tril_indices_from(x), {"x": FIELD}),
+    "triu_indices_from": (lambda x: np.triu_indices_from(x), {"x": FIELD}),
+    "real_if_close": (lambda x: np.real_if_close(x), {"x": FIELD}),
+    "sort_complex": (lambda x: np.sort_complex(x), {"x": FIELD}),
+    "histogram2d": (
+        lambda x, y, xs, ys: np.histogram2d(x, y, (xs, ys))[0].astype(int),
+        {"x": LINE - 4, "y": TIMES - 8, **EDGES},
+    ),
+    "linspace": (lambda x, y, n: np.linspace(x, y, n), {"x": FIELD, "y": FIELD**2, "n": 5}),
+    "logspace": (lambda x, y, n: np.logspace(x, y, n), {**LINES, "n": 4}),
+    "geomspace": (lambda x, y, n: np.geomspace(x, y, n), {**LINES, "n": 4}),
+    "ix_": (lambda x, y: np.ix_(x, y), {"x": np.array([2, 0]), "y": np.array([1, 3, 0])}),
+    "lexsort": (lambda x, y: np.lexsort((x, y)), KEYS),
+    "packbits": (lambda x: np.packbits(x), {"x": np.append(BITS, ~BITS)}),
+    "unpackbits": (lambda x: np.unpackbits(x), {"x": np.array([0, 7, 200, 255], "u1")}),
+    "polyadd": (lambda x, y: np.polyadd(x, y), LINES),
+    "polysub": (lambda x, y: np.polysub(x, y), LINES),
+    "polymul": (lambda x, y: np.polymul(x, y), {"x": LINE, "y": KERNEL}),
+    "polyder": (lambda x: np.polyder(x), {"x": LINE}),
+    "polyint": (lambda x: np.polyint(x), {"x": LINE}),
+    "polyfit": (lambda x, y, degree: np.polyfit(x, y, degree), {"x": TIMES / 9, "y": LINE, "degree": 2}),
+    "ravel_multi_index": (
+        lambda x, y, dims: np.ravel_multi_index((x, y), dims),
+        {"x": np.array([2, 0, 1]), "y": np.array([1, 3, 0]), "dims": (3, 4)},
+    ),
+    "resize": (lambda x, n, size, shape: np.resize(x, shape), {"x": FIELD, "n": 2, "size": 15, "shape": (5, 3)}),
+    "trim_zeros": (lambda x: np.trim_zeros(x), {"x": np.array([0.0, 0, 2, 0, 3, 0])}),
+    "unwrap": (lambda x: np.unwrap(x), {"x": TIMES % 6.0}),
+    "tensorinv": (lambda x, n: np.linalg.tensorinv(x), {"x": MATRICES, "n": 6}),
+    "tensorsolve": (lambda x, y: np.linalg.tensorsolve(x, y), {"x": MATRICES, "y": np.arange(6.0).reshape(2, 3)}),
+    "subtract.reduce": (lambda x: np.subtract.reduce(x), {"x": FIELD}),
+    "divide.reduce": (lambda x: np.divide.reduce(x), {"x": FIELD + 0.5}),
+    "hypot.reduce": (lambda x: np.hypot.reduce(x), {"x": FIELD}),
+    "logaddexp.reduce": (lambda x: np.logaddexp.reduce(x), {"x": FIELD}),
+    "logaddexp2.reduce": (lambda x: np.logaddexp2.reduce(x), {"x": FIELD}),
+    "fmax.reduce": (lambda x: np.fmax.reduce(x), {"x": np.where(FIELD == 3, np.nan, FIELD)}),
+    "fmin.reduce": (lambda x: np.fmin.reduce(x), {"x": np.where(FIELD == 3, np.nan, FIELD)}),
+    "logical_xor.reduce": (lambda x: np.logical_xor.reduce(x), {"x": FIELD}),
+    "bitwise_and.reduce": (lambda x: np.bitwise_and.reduce(x), {"x": FIELD > 0}),
+    "bitwise_or.reduce": (lambda x: np.bitwise_or.reduce(x), {"x": FIELD > 0}),
+    "bitwise_xor.reduce": (lambda x: np.bitwise_xor.reduce(x), {"x": FIELD > 0}),
+    "subtract.accumulate": (lambda x: np.subtract.accumulate(x), {"x": FIELD}),
+    "divide.accumulate": (lambda x: np.divide.accumulate(x), {"x": FIELD + 0.5}),
+    "add.reduceat": (lambda x, indices: np.add.reduceat(x, indices), {"x": LINE, "indices": np.array([0, 2, 3, 6])}),
 }
 
 
 @pytest.mark.parametrize("name", REPLACED)
 def test_replacements_are_right(name: str) -> None:
     """Law: the line that a refusal says to write gives what NumPy gives for the whole arrays."""
-    want = REPLACED[name](FIELD, FIELD[:2])
+    call, operands = REPLACED[name]
+    want = call(**operands)
 
     def program(comm: Any) -> None:
-        x = DistTensor.from_global(FIELD, "block[(0),()]", comm)
-        operands = {"x": {"vander": x[0], "diag_indices_from": x[:, :3]}.get(name, x), "y": x[:2], "numpy": np}
+        given = dict(operands)
+        for key in {"x", "y"} & {*given}:
+            text = f"block[(0){',()' * (given[key].ndim - 1)}]"
+            given[key] = DistTensor.from_global(given[key], text, comm)
         with pytest.raises(TypeError, match="is not answered") as refused:
-            REPLACED[name](x, x[:2])
+            call(**given)
+        line = str(refused.value).partition("write ")[2].partition(", of ")[0]
         with rote.config(implicit="allow"):
-            compare(eval(str(refused.value).partition("write ")[2], operands), want, name)
+            compare(eval(line, {**given, "numpy": np}), want, name)
 
     rote.run(program, 2)
 
