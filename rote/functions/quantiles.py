@@ -387,6 +387,10 @@ def _across(x: Distributed, masses: Distributed | None, statistic: _Statistic, m
     if masses is not None:
         weights, chosen = _lines(masses.local, modes).reshape(len(lines), -1), np.flatnonzero(defined)
         with collective_errors(x.comm):  # of weights whose sum is no number
+            if not member.skips_nan and not defined.all():  # as NumPy does where the value is NaN, whatever they are
+                sums = weights.sum(axis=1, dtype=np.float64)
+                comm.allreduce_in_place(sums, "sum")
+                _check_sums(sums[~defined])
             return _weighted(x, lines, weights, statistic, modes, chosen, comm).reshape((*statistic.shape, *rest))
 
     # Lines of one length need elements at the same places. With NaNs in them, lines have many lengths.
@@ -419,6 +423,16 @@ def _weighted(
     return values
 
 
+def _check_sums(sums: Array) -> None:
+    """Refuse weights of lines by their sums.
+
+    Raises:
+        ValueError: a sum is zero, infinite or NaN.
+    """
+    if not np.isfinite(sums).all() or not sums.all():
+        raise ValueError("weights have a sum that is a number, and not zero")
+
+
 def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: Comm, name: str) -> Array:
     """The elements of one line at fractions of its weight; a row has values, their places or their weights."""
     order = sorting_order(rows[:2])
@@ -440,11 +454,8 @@ def _at_weights(x: Distributed, rows: Sequence[Array], fractions: Array, comm: C
         before = total
 
     # `before` is the sum of all now. All ranks have it, so all refuse it.
-    with np.errstate(all="ignore"):
-        sums /= before
-        sound = before / before == 1
-    if not sound:
-        raise ValueError("weights have a sum that is a number, and not zero")
+    _check_sums(before)
+    sums /= before
 
     if fractions.dtype.kind == "f":
         sums = sums.astype(fractions.dtype)

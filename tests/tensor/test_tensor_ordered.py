@@ -70,7 +70,7 @@ def test_a_scan_writes_where_it_is_to():
             np.add.accumulate(DistTensor.zeros((2, 2), "block[(0),()]", comm), axis=None)
         with pytest.raises(TypeError, match="complex"):
             np.maximum.accumulate(x.astype("c16"))
-        with pytest.raises(TypeError, match="to_global"):
+        with pytest.raises(TypeError, match="is not answered"):
             np.subtract.accumulate(x)
 
     rote.run(program, 2)
@@ -449,6 +449,30 @@ def test_bins_by_rules_are_numpys(rule):
             np.histogram(x, "none")
 
     rote.run(program, 3)
+
+
+@pytest.mark.parametrize("text", ["block[(0),()]", "[(),(0)]"])
+def test_weights_of_quantiles_are_checked_as_numpys(text):
+    """Law: sums of weights that are no numbers, or zero, are refused, of lines with a NaN, too; and other methods."""
+    array = np.array([[1.0, np.nan, 2.0], [3.0, 0.0, 1.0]])
+    wrong = [np.zeros((2, 3)), np.full((2, 3), np.inf), np.array([[1, np.nan, 1], [1, 1, 1]]), -np.ones((2, 3))]
+
+    def program(comm):
+        x = DistTensor.from_global(array, text, comm)
+        for weights in (np.ones((2, 3)), np.array([[1.0, 2, 3], [0, 1, 0]])):
+            for axis in (None, 0, 1):
+                got = np.quantile(x, [0.2, 0.9], axis, weights=weights, method="inverted_cdf").to_global()
+                want = np.quantile(array, [0.2, 0.9], axis, weights=weights, method="inverted_cdf")
+                np.testing.assert_array_equal(got, want)
+        for weights in wrong:
+            with pytest.raises(ValueError, match=r"[Ww]eights"):
+                np.quantile(x, 0.5, weights=weights, method="inverted_cdf")
+        for method in ("linear", "averaged_inverted_cdf", "hazen"):
+            with pytest.raises(ValueError, match="Only method 'inverted_cdf' supports weights"):
+                np.quantile(x, 0.5, weights=np.ones((2, 3)), method=method)
+
+    with rote.config(implicit="allow"):
+        rote.run(program, 2)
 
 
 SLICES = {
