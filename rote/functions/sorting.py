@@ -585,33 +585,35 @@ def _unique_slices(x: T, axis: int, index: bool, inverse: bool, counts: bool, eq
             return tuple([replicated(result, x) for result in results])
         return replicated(results, x)
 
-    # Slices are whole, and in blocks over all ranks.
-    dist = x.distribution
-    mode, grid_modes = normal_axis(axis, len(dist.shape)), [g for g, p in enumerate(dist.grid.shape) if p > 1]
-    blocks = tuple([Entry(g, BLOCK) for g in grid_modes])
-    target = Layout(tuple([blocks if m == mode else () for m in range(len(dist.shape))]))
-    hint = f"move it by x.redistribute('{target}') first"
-    runs = moved(x, target, "unique", hint=hint)
+    # 1. Slices move to blocks over all ranks, whole.
+    dist, order = x.distribution, len(x.distribution.shape)
+    mode = normal_axis(axis, order)
+    blocks = tuple([Entry(g, BLOCK) for g, parts in enumerate(dist.grid.shape) if parts > 1])
+    target = Layout(tuple([blocks if m == mode else () for m in range(order)]))
+    runs = moved(x, target, "unique", hint=f"move it by x.redistribute('{target}') first")
     agree_on_call(x.comm)
 
+    # 2. Each rank finds the unique ones of its run, as rows, and equal ones of all runs become one.
     lines = np.moveaxis(runs.local, mode, 0)
     rest = lines.shape[1:]
-    rows, firsts, number, amounts = np.unique(lines.reshape(len(lines), prod(rest)), True, True, True, 0)
+    unique_rows: Any = np.unique(lines.reshape(len(lines), prod(rest)), True, True, True, 0)
+    rows, firsts, numbers, amounts = unique_rows
     firsts += runs.distribution.index_sets(x.comm.rank)[mode].start
-    numbers = [number.reshape(-1)] if inverse else []
-    (rows, firsts, amounts), numbers, sizes = _merged(runs, rows, firsts, numbers, amounts, False)
+    inverses = [numbers.reshape(-1)] if inverse else []
+    (rows, firsts, amounts), inverses, sizes = _merged(runs, rows, firsts, inverses, amounts, False)
 
+    # 3. Slices lie along the mode in the order of the ranks, and numbers as the slices of the tensor do.
     slices = np.ascontiguousarray(np.moveaxis(rows.reshape(len(rows), *rest), 0, mode))
-    chosen: list[Any] = [over_ranks(x, slices, sizes, mode)]
+    parts: list[Any] = [over_ranks(x, slices, sizes, mode)]
     if index:
-        chosen.append(over_ranks(x, firsts, sizes))
+        parts.append(over_ranks(x, firsts, sizes))
     if inverse:
-        along = Layout((blocks,)).on((dist.shape[mode],), dist.grid)
+        numbered = x._on(inverses[0], Layout((blocks,)).on((dist.shape[mode],), dist.grid))
         with attributed_to("unique", of_result=True):
-            chosen.append(moved(x._on(*numbers, along), Layout((dist.layout.modes[mode],)), "unique"))
+            parts.append(moved(numbered, Layout((dist.layout.modes[mode],)), "unique"))
     if counts:
-        chosen.append(over_ranks(x, amounts, sizes))
-    return chosen[0] if len(chosen) == 1 else tuple(chosen)
+        parts.append(over_ranks(x, amounts, sizes))
+    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, Any, T]:
@@ -710,7 +712,7 @@ def _columns(values: Array) -> list[Array]:
 
 def _any(flags: Array) -> Array:
     """Of each element, or of each row whether there is one."""
-    return flags if flags.ndim == 1 else flags.any(axis=1)
+    return flags if flags.ndim == 1 else np.asarray(flags.any(axis=1))
 
 
 def _starts(values: Array, firsts: Array, equal_nan: bool) -> npt.NDArray[np.int64]:
