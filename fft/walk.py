@@ -212,7 +212,7 @@ class Walk:
         first stage and after the last one.
     stages : tuple[Stage, ...]
         In order; the tensor moves from `after` of each stage to `before` of the next.
-    dtype : dtype
+    dtype : numpy.dtype
         The dtype of the input.
     kinds : tuple[MaybeKind, ...]
         Per axis, the kind of its transform; "" if it has none.

@@ -68,7 +68,7 @@ class HaloPlan:
         Per mode, the number of ghost cells below and above the block.
     periodic : tuple[bool, ...]
         Per mode, whether ghosts beyond one end come from the other end; else they are filled.
-    dtype : dtype
+    dtype : numpy.dtype
         The dtype of the elements.
 
     Raises

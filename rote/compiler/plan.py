@@ -58,7 +58,7 @@ class Plan:
     ----------
     source, target : Distribution
         The distributions at both ends.
-    dtype : dtype
+    dtype : numpy.dtype
         The dtype of the elements.
     steps : tuple[Step, ...]
         The steps from the source to the target; empty if there is nothing to do.

@@ -44,7 +44,7 @@ class Relabelling:
     ----------
     source, target : Distribution
         The two ends.
-    dtype : dtype
+    dtype : numpy.dtype
         The dtype of the elements.
     ranks : tuple[int, ...]
         `ranks[r]` is the rank that plays the target's rank r.

@@ -65,7 +65,7 @@ class Step:
     grid_modes : tuple[int, ...]
         The grid modes over which ranks communicate, or which change in a local step. Ranks that differ along other grid
         modes do not communicate. If the grid changes, these are all modes of the old grid.
-    wire : dtype | None
+    wire : numpy.dtype | None
         The dtype that elements are rounded to while they travel (`rote.compiler.step`); None if they are not.
 
     Raises

@@ -59,7 +59,7 @@ class StoredTensor:
     ----------
     shape : tuple[int, ...]
         The shape of the tensor.
-    dtype : dtype
+    dtype : numpy.dtype
         The dtype of the stored elements, in either byte order.
     dims : tuple[str | None, ...] | None
         The names of the modes, None for a mode without a name; None if the file names none of them.

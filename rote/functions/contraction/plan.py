@@ -96,7 +96,7 @@ class Contraction:
         The letters of operands and result.
     operands : tuple[Distribution, ...]
         The distributions of the operands.
-    dtypes : tuple[dtype, ...]
+    dtypes : tuple[numpy.dtype, ...]
         The dtypes of the operands.
     result : Distribution
         The distribution of the result.
@@ -157,7 +157,7 @@ class Contraction:
 
         Returns
         -------
-        list[tuple[Distribution, dtype]]
+        list[tuple[Distribution, numpy.dtype]]
             Distributions and dtypes: of the operands first, then of what each stage makes.
 
         Examples
