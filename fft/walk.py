@@ -145,9 +145,11 @@ class Stage:
 
     Attributes
     ----------
-    before, after : Distribution
-        The distributions before and after the actions. Blocks are equal, except for extents that change on every rank.
-        Digits that the view of `before` reads are modes of the tensor of `after`.
+    before : Distribution
+        The distribution before the actions.
+    after : Distribution
+        The distribution after the actions. Blocks are equal, except for extents that change on every rank. Digits that
+        the view of `before` reads are modes of the tensor of `after`.
     done : tuple[Transform | Twiddle | Convolve | Resize, ...]
         The actions, in order; may be empty.
 
@@ -207,9 +209,10 @@ class Walk:
 
     Attributes
     ----------
-    source, target : Distribution
-        The distributions of the tensor and of its spectrum, as tensors of the axes. Their blocks are those before the
-        first stage and after the last one.
+    source : Distribution
+        The distribution of the tensor, as a tensor of the axes. Its blocks are those before the first stage.
+    target : Distribution
+        The distribution of the spectrum, as a tensor of the axes. Its blocks are those after the last stage.
     stages : tuple[Stage, ...]
         In order; the tensor moves from `after` of each stage to `before` of the next.
     dtype : numpy.dtype

@@ -46,8 +46,10 @@ class Cost:
     ----------
     seconds : float
         The model's time (see `Machine`).
-    bytes, messages : int
-        The most that any one rank receives.
+    bytes : int
+        The most bytes that any one rank receives.
+    messages : int
+        The most messages that any one rank receives.
     peak_bytes : int
         The most that any one rank holds at once: input, output and every buffer. For elements that are rounded to
         travel, the buffers need only half of the bytes that are counted. Reductions of floats by MPI ranks of one node

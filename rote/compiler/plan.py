@@ -56,8 +56,10 @@ class Plan:
 
     Attributes
     ----------
-    source, target : Distribution
-        The distributions at both ends.
+    source : Distribution
+        The distribution before the plan.
+    target : Distribution
+        The distribution after it.
     dtype : numpy.dtype
         The dtype of the elements.
     steps : tuple[Step, ...]

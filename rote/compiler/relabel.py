@@ -42,8 +42,10 @@ class Relabelling:
 
     Attributes
     ----------
-    source, target : Distribution
-        The two ends.
+    source : Distribution
+        The distribution before the move.
+    target : Distribution
+        The distribution after it.
     dtype : numpy.dtype
         The dtype of the elements.
     ranks : tuple[int, ...]

@@ -60,8 +60,10 @@ class Step:
     kind : str
         "slice", "zero_fill" or "relayout" (local), or MPI's name of a collective: "allgather", "alltoall", "permute",
         "reduce_scatter", "allreduce", "reduce", "broadcast", "scatter", "gather"; "exchange" is the general all-to-all.
-    before, after : Distribution
-        The distributions on both sides.
+    before : Distribution
+        The distribution before the step.
+    after : Distribution
+        The distribution after it.
     grid_modes : tuple[int, ...]
         The grid modes over which ranks communicate, or which change in a local step. Ranks that differ along other grid
         modes do not communicate. If the grid changes, these are all modes of the old grid.

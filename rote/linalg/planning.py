@@ -78,8 +78,10 @@ class SolverPlan:
         The move of the result back; None if there is none.
     flops : float
         The operations of all ranks.
-    words, messages : float
-        What a rank receives while it solves, at most.
+    words : float
+        The most words that a rank receives while it solves.
+    messages : float
+        The most messages that a rank receives while it solves.
     memory : int
         The bytes that a rank holds at most, operand and result included.
     seconds : float

@@ -59,8 +59,10 @@ class Machine:
         The time of a multiplication or an addition in a product of matrices of 8-byte numbers.
     fft_time : float
         The time to transform a byte, for each doubling of the points of a line.
-    cache, cache_factor : float
-        The bytes of a rank's cache, and how many times as fast as memory it is; 0 and 1 if no cache is counted.
+    cache : float
+        The bytes of a rank's cache; 0 if no cache is counted.
+    cache_factor : float
+        How many times as fast as memory the cache is; 1 if none is counted.
     page_factor : float
         How many times as long memory takes if each point of a line lies on a page of its own.
     memory_time : float

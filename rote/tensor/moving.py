@@ -77,8 +77,10 @@ class BoundMove(BoundToRun, Generic[T]):
 
     Attributes
     ----------
-    source, result : DistTensor
-        The two tensors.
+    source : DistTensor
+        The tensor that moves.
+    result : DistTensor
+        The tensor that each call fills.
     plan : Plan
         The plan that moves the elements.
 

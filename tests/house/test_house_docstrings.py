@@ -275,6 +275,15 @@ def test_sections_are_those_of_numpydoc() -> None:
     assert wrong == {}
 
 
+def test_each_attribute_has_an_entry() -> None:
+    """Two names on one line are no attributes to the book, which takes the first for the type of the second."""
+    texts = {name: inspect.getdoc(value) or "" for name, value in (described() | listed_only()).items()}
+    tables = {
+        name: re.split(r"\n\w[\w ]*\n---", text.partition("\nAttributes\n")[2])[0] for name, text in texts.items()
+    }
+    assert {name for name, table in tables.items() if re.search(r"^\w+, ", table, re.MULTILINE)} == set()
+
+
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 

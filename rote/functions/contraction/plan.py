@@ -64,8 +64,10 @@ class ContractionCost(NamedTuple):
     ----------
     seconds : float
         The model's time: its moves one after the other, and the products of the busiest rank.
-    bytes, messages : int
-        The most that any one rank receives in each move, added up.
+    bytes : int
+        The most bytes that any one rank receives in each move, added up.
+    messages : int
+        The most messages that any one rank receives in each move, added up.
     flops : int
         The operations of the busiest rank: two per product of real numbers, eight of complex ones.
     peak_bytes : int

@@ -29,8 +29,10 @@ class StageFigures(NamedTuple):
         The move or the product, and its tensors.
     family : str | None
         The algorithm of a product; None for a move.
-    received, peak : int
-        Bytes of the busiest rank.
+    received : int
+        The bytes that the busiest rank receives.
+    peak : int
+        The bytes that the busiest rank holds.
     messages : int
         As in `ContractionCost`.
     flops : int
