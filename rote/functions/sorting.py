@@ -23,6 +23,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from ..errors import LayoutError
 from ..grammar.nodes import BLOCK, Entry
 from ..layout.distribution import Distribution
+from ..layout.indexset import IndexSet
 from ..layout.layout import Layout
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array
@@ -199,11 +200,39 @@ def _exchanged(x: T, mode: int, name: str, descending: bool, ordered: bool) -> T
         run = n - 1 - run
 
     # 3. Each rank, a replica too, fetches from the runs what has a place in its block.
+    needs = [sets[0] for sets in map(dist.index_sets, range(comm.size))]
+    if by_value and len(dist.shape) == 1 and all(need.period == 1 for need in needs):
+        return x._on(_cut_anew(x, run, ranks.sizes, needs, descending), dist)
+
     ranked = over_ranks(x, run, ranks.sizes)
     home = IndexedMove(ranked.distribution, [places.reshape(-1)], comm)
     record_move(ranked, home.received * run.itemsize, lambda: f"an indexed move {ranked.distribution} -> {dist}", name)
     block = np.moveaxis(home(run).reshape(places.shape), -1, mode)
     return x._on(np.ascontiguousarray(block), dist)
+
+
+def _cut_anew(x: Distributed, run: Array, sizes: Sequence[int], needs: Sequence[IndexSet], descending: bool) -> Array:
+    """The stretch of a line that this rank needs, of which it has a run. Collective; ranks send no lists of indices.
+
+        runs    |  of rank 0    |  of rank 1 |  of rank 2   |      sizes, as a sample sort leaves them
+        needs   |  of rank 0  |  of rank 1  |  of rank 2    |      the blocks of the layout
+
+    Args:
+        needs: per rank, an interval; if `descending`, it counts from the end.
+    """
+    n, rank = sum(sizes), x.comm.rank
+    starts = np.cumsum([0, *sizes])
+    ends = np.array([(n - need.stop, n - need.start) if descending else (need.start, need.stop) for need in needs])
+    own = np.clip(ends, starts[:-1, None], starts[1:, None])
+    received = int((np.diff(ends) - np.diff(own)).max())
+    record_move(x, received * run.itemsize, lambda: f"runs of {n} elements to blocks", "sort")
+
+    cuts = np.clip(ends, *starts[rank : rank + 2]) - starts[rank]
+    counts = np.diff(np.clip(starts, *ends[rank]))
+    stretch = np.empty(int(counts.sum()), run.dtype)
+    packed = np.concatenate([run[start:stop] for start, stop in cuts])
+    x.comm.alltoallv(packed, np.diff(cuts).reshape(-1).tolist(), stretch, counts.tolist())
+    return stretch[::-1].copy() if descending else stretch
 
 
 def _is_replica(x: Distributed) -> bool:
