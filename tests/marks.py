@@ -62,9 +62,11 @@ def mpi_parts(*ranks: int, some: object = SOME, rest: object = REST) -> list[Any
     return [*named, pytest.param(3, rest, marks=pytest.mark.slow)]
 
 
-def make_checks(job: Job, program: Path, checks: Sequence[Callable[..., object]], part: str) -> None:
+def make_checks(
+    job: Job, program: Path, checks: Sequence[Callable[..., object]], part: str, timeout: float = 150
+) -> None:
     """Run a program that ends in `parts.report_checks` on MPI ranks: it makes every check of the part, and no more."""
-    done = job.run(program, part, timeout=150)
+    done = job.run(program, part, timeout=timeout)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert done.stdout == f"{len(checks_in(checks, part))} checks on {job.ranks} ranks\n"
 

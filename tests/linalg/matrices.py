@@ -2,7 +2,8 @@
 
 Each answer is as good as NumPy's: its backward error is at most three times that of NumPy for the same matrix, or of
 rounding alone; and where NumPy raises an error, all ranks raise that one. Run as a program, `python matrices.py
-some|rest`, it makes the checks of that part on the world, by walks, and prints one line.
+some|rest|FIRST:LAST`, it makes the checks of that part on the world, by walks, and prints one line. FIRST:LAST are
+seeds of cases that are drawn at random, for each check one of each seed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ LAYOUTS = (
     "(a b): block[(0,1)]",
 )
 EXTENTS = (0, 1, 2, 5, 17, 40, 66, 130)
+SHAPES = ((5, 5), (17, 17), (40, 66), (66, 40), (130, 100), (0, 4), (3, 1))
+MOST = 700  # rows or columns of a matrix that is drawn
 DTYPES = ("f8", "c16", "f4", "c8")
 
 
@@ -128,9 +131,19 @@ def in_place_of(result: DistTensor, x: DistTensor) -> None:
         assert (result.layout, result.grid) == (x.layout, x.grid), (result.layout, x.layout)
 
 
-def cases(names: Any, part: str, comm: Comm, every: int = 120) -> Any:
-    """Cases (name, n, dtype, layout), some or the rest."""
-    return share(product(names, EXTENTS, DTYPES, LAYOUTS), part, every, comm.size, of=3)
+def cases(names: Any, part: str, comm: Comm, extents: Any = EXTENTS, every: int = 120) -> Any:
+    """Cases (name, n, dtype, layout), some or the rest, or those that seeds draw."""
+    if ":" not in part:
+        return share(product(names, extents, DTYPES, LAYOUTS), part, every, comm.size, of=3)
+    return [drawn(seed, (*names,), extents) for seed in range(*map(int, part.split(":")))]
+
+
+def drawn(seed: int, names: Any, extents: Any) -> tuple[Any, ...]:
+    """A case of a seed; its extents are any up to 700, small ones more often."""
+    generator = np.random.default_rng(seed)
+    name, dtype, text = (choices[generator.integers(len(choices))] for choices in (names, DTYPES, LAYOUTS))
+    rows, columns = ((MOST + 1) ** generator.random(2)).astype(int) - 1
+    return name, (int(rows), int(columns)) if extents is SHAPES else int(rows), dtype, text
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -211,8 +224,7 @@ def check_eigenvalues(comm: Comm, part: str) -> None:
 
 def check_singular_values(comm: Comm, part: str) -> None:
     """Singular values and vectors, of square and of other matrices; pseudoinverses, ranks and condition numbers."""
-    shapes = ((5, 5), (17, 17), (40, 66), (66, 40), (130, 100), (0, 4), (3, 1))
-    for shape, dtype, text in share(product(shapes, DTYPES, LAYOUTS), part, 40, comm.size, of=3):
+    for _, shape, dtype, text in cases(("random",), part, comm, SHAPES, 40):
         a = numbers(shape, dtype)
         x = laid(a, text, comm)
         for full in (False, True):
@@ -271,7 +283,7 @@ def check_factors(comm: Comm, part: str) -> None:
 def check_factors_of_oblong_matrices(comm: Comm, part: str) -> None:
     """Factors L and U of matrices that are not square, with SciPy's shapes: of m x n there are min(m, n) pivots."""
     shapes = ((90, 70), (70, 90), (210, 150), (150, 210), (5, 3), (3, 5), (130, 1), (1, 130), (66, 65), (0, 4), (4, 0))
-    for shape, dtype, text in share(product(shapes, DTYPES, LAYOUTS), part, 12, comm.size, of=3):
+    for _, shape, dtype, text in cases(("random",), part, comm, SHAPES if ":" in part else shapes, 12):
         a, least = numbers(shape, dtype), min(shape)
         x = laid(a, text, comm)
         lu, piv = rote.linalg.lu_factor(x)
@@ -340,7 +352,7 @@ def check_layouts(comm: Comm, part: str) -> None:
     """Matrices of a result are in the layout that a call names, with the elements and by as many moves as without."""
     targets = "[(),(0,1)]", "[(0:cyclic(3)),(1:block)]", LAYOUTS[6], "[(),()]"
     worlds = product((70, 5), (LAYOUTS[1], LAYOUTS[2], LAYOUTS[7]), targets)
-    for n, source, target in share(worlds, part, 6, 3 * comm.size):
+    for n, source, target in share(worlds, part, 6, 3 * comm.size) if ":" not in part else ():
         a, b = with_values(np.linspace(1, 2, n), "f8"), numbers((n, 3), "f8")
         x, y, e = laid(a, source, comm), laid(b, LAYOUTS[1], comm), laid(np.eye(n), source, comm)
         for function, operands in (
@@ -388,6 +400,36 @@ def check_layouts(comm: Comm, part: str) -> None:
 def parts(result: Any) -> list[Any]:
     """The tensors of a result."""
     return [part for part in (result if isinstance(result, tuple) else (result,)) if isinstance(part, DistTensor)]
+
+
+def check_failures(comm: Comm, part: str) -> None:
+    """Matrices that NumPy refuses, all ranks refuse with its words; those with a NaN or an infinity are as in NumPy."""
+    for name, n, dtype, text in cases(("column", "row", "indefinite", "nan", "inf"), part, comm):
+        if not n:
+            continue
+        a, at = with_values(np.linspace(1, 2, n), dtype), n // 2
+        if name == "column":
+            a[:, at] = 0
+        elif name == "row":
+            a[at] = 0
+        else:
+            a[at, at] = {"indefinite": -3, "nan": np.nan, "inf": np.inf}[name]
+
+        x = laid(a, text, comm)
+        for function, others in (
+            (np.linalg.cholesky, ()),
+            (np.linalg.inv, ()),
+            (np.linalg.solve, (np.ones(n, dtype),)),
+            (np.linalg.eigvalsh, ()),
+        ):
+            with np.errstate(all="ignore"):
+                try:
+                    want = function(a, *others)
+                except np.linalg.LinAlgError as error:
+                    agreed_error(comm, str(error), function, x, *others)
+                else:
+                    got = whole(function(x, *others), want)
+                    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want), str((name, n, dtype, text)))
 
 
 def check_refusals(comm: Comm) -> None:

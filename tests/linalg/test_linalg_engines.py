@@ -8,6 +8,7 @@ from pathlib import Path
 import engines
 import numpy as np
 import pytest
+from launch import RANKS
 from marks import make_checks, mpi_parts
 from tensors import agreed_error
 
@@ -27,8 +28,18 @@ needs_mkl = pytest.mark.skipif("scalapack_lp64" not in mkl_files(), reason="expe
 @pytest.mark.slow
 @pytest.mark.parametrize(("job", "part"), mpi_parts(2, 3, 4, 6), indirect=["job"])
 def test_on_mpi_ranks(job, part):
-    """On MPI ranks every solver is as good as NumPy's."""
+    """On MPI ranks no solver is worse than NumPy's."""
     make_checks(job, PROGRAM, engines.CHECKS, part)
+
+
+@needs_mkl
+@pytest.mark.mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("job", RANKS, indirect=True)
+def test_drawn_cases_on_mpi_ranks(job):
+    """Nor is any of 45 cases of each law that seeds draw, others on each number of ranks: 2,025 in all."""
+    first = 100 * job.ranks
+    make_checks(job, PROGRAM, engines.CHECKS, f"{first}:{first + 45}", timeout=900)
 
 
 @needs_mkl
