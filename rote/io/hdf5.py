@@ -16,6 +16,7 @@ its own. Steps become a series in time. The attributes `origin` and `spacing`, o
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -439,8 +440,10 @@ def _begin(
     """Create all datasets and attributes in a draft file, which for a step starts as a copy of the existing file."""
     h5py = _library()
     with readably(path, "written"):
+        _refuse_open(draft.target)
         adds = step is not None and os.path.exists(draft.target)
         if adds:
+            refuse_older(path)
             shutil.copyfile(draft.target, draft.path)
 
         # All space is taken before the library writes: on a full disk, it ends the process.
@@ -465,6 +468,19 @@ def _begin(
                     _set_attribute(path, dataset, name, value)
 
             _name_modes(group, parts)
+
+
+def _refuse_open(path: str) -> None:
+    """Refuse a file that another program writes: what it adds would be lost with the file that is replaced."""
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        return
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # the HDF5 library locks what it writes
+        except BlockingIOError:
+            raise
+        except OSError:  # a file system that has no locks
+            return
 
 
 def _name_modes(group: Any, parts: Sequence[Part]) -> None:

@@ -349,7 +349,7 @@ def _is_text(text: str) -> bool:
 
 
 def check_path(path: Path) -> str:
-    """The name of a file; refused if it is no text, or one that no file can have.
+    """The name of a file; refused if it is no text, or one that no file can have, or leads into a file.
 
     Raises: TypeError if it is no text, RoteError otherwise.
     """
@@ -363,6 +363,13 @@ def check_path(path: Path) -> str:
 
     if not valid:
         raise RoteError(f"{name!r} has a letter that no path may have\nwrite a name without \\0 and \\ud800 to \\udfff")
+
+    folder = os.path.dirname(name)
+    while folder and not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if os.path.isfile(folder) and os.path.splitext(folder)[1] not in ("", ".npy"):  # it may hold such a tensor
+        rest = os.path.relpath(name, folder)
+        raise RoteError(f"{name}: {folder} is a file\nwrite load({folder!r}, name={rest!r}), or save({folder!r}, …)")
     return name
 
 

@@ -68,8 +68,30 @@ def test_older_formats_are_refused(tmp_path: Path, name: str) -> None:
     def program(comm: Comm) -> None:
         raised(comm, lambda: rote.load(tmp_path / name, comm=comm), RoteError, name, hint)
         raised(comm, lambda: rote.contents(tmp_path / name, comm=comm), RoteError, name, hint)
+        if name.startswith("old") and name.endswith((".nc", ".h5")):
+            raised(comm, lambda: rote.save(tmp_path / name, tensor(ARRAY, comm), step=1), RoteError, name, hint)
 
     run(program, 2)
+    assert (tmp_path / name).read_bytes() == start
+
+
+@pytest.mark.parametrize("rest", ["u", "group/u", "v.h5"])
+def test_paths_that_lead_into_a_file(tmp_path: Path, rest: str) -> None:
+    """The name of a tensor is no part of a path: all ranks say where it is written, and the file stays."""
+    path = tmp_path / "x.h5"
+    rote.save(path, {"u": rote.DistTensor.from_global(ARRAY, "[(),()]")})
+    before = path.read_bytes()
+
+    def program(comm: Comm) -> None:
+        for call in (
+            lambda: rote.load(path / rest, comm=comm),
+            lambda: rote.contents(path / rest, comm=comm),
+            lambda: rote.save(path / rest, tensor(ARRAY, comm)),
+        ):
+            raised(comm, call, RoteError, "x.h5 is a file", f"name={rest!r}")
+
+    run(program, 2)
+    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_open_elsewhere(tmp_path: Path) -> None:
@@ -79,12 +101,19 @@ def test_a_file_that_is_open_elsewhere(tmp_path: Path) -> None:
     before = path.read_bytes()
 
     def program(comm: Comm) -> None:
-        raised(comm, lambda: rote.load(path, comm=comm), RoteError, "open.h5 is open elsewhere", "close it there")
+        x = tensor(ARRAY, comm)
+        for call in (
+            lambda: rote.load(path, comm=comm),
+            lambda: rote.save(path, x),
+            lambda: rote.save(path, x, step=3),
+        ):
+            raised(comm, call, RoteError, "open.h5 is open elsewhere", "close it there")
 
     with path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # as the HDF5 library does while it writes
         run(program, 2)
     assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["open.h5"]
     np.testing.assert_array_equal(rote.load(path).to_global(), ARRAY)
 
 
