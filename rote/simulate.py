@@ -1,7 +1,7 @@
 """Simulation of any number of ranks, one by one in one process: cut an array, run a plan on its blocks, gather them.
 
 A plan of a move takes one list of blocks and runs here. A contraction takes one list for each operand, and runs itself
-by `Contraction.simulated`: this module knows moves alone.
+by `Contraction.simulated`: this module knows only moves.
 
 >>> import numpy as np, rote
 >>> plan = rote.compile("block[(0),()] -> [(),(0)]", shape=(4, 6), grid=3)

@@ -112,7 +112,7 @@ def _along_axes(
 def fftn(*args: Any, **options: Any) -> DistTensor:
     """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
-    On a single rank, any number of threads may call this and the other functions at once; with several ranks, one
+    On a single rank, any number of threads may call this and the other functions; with several ranks, one
     thread of each rank at a time may use a communicator.
 
     Parameters

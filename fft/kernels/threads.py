@@ -87,7 +87,7 @@ def bind_kernel(
     """A kernel on the threads of its config, which are this one and those of the pool; arguments as of `BoundKernel`.
 
     Threads share rows of the block before its first axis, or columns along its only axis. If it has neither, its
-    library may have threads of its own. Small blocks are transformed by this thread alone.
+    library may have threads of its own. Small blocks are transformed by only this thread.
     """
     if shared_by(kernel) > 1:
         return OnThreads(kernel, scratch, ortho, scale, pool)

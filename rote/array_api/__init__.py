@@ -4,7 +4,7 @@ The rule of each function (`rote.functions.rules`) gives the layout of its resul
 make tensors take `layout=`, `grid=` and `comm=` in addition to the standard's arguments.
 
 Beside a tensor, functions of several operands take Python's numbers, and arrays that every rank holds whole. A call
-without any tensor raises TypeError; `astype` alone returns an array for an array, which xarray needs.
+without any tensor raises TypeError; only `astype` returns an array for an array, which xarray needs.
 
 >>> import rote.array_api as xp
 >>> x = xp.linspace(0, 4, 5)

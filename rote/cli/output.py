@@ -1,6 +1,6 @@
 """How a command prints and ends, on however many ranks: answers, phases while it runs, errors and the exit status.
 
-Every rank of an MPI job runs the same command line. Rank 0 alone writes to the standard output, and animates and
+Every rank of an MPI job runs the same command line. Only rank 0 writes to the standard output, and animates and
 colours only what a user watches on a terminal. An error on all ranks is printed once, and all exit with its status. An
 error on a single rank ends the job, since the others would wait for that rank for ever.
 """
@@ -209,7 +209,7 @@ def on_ranks(program: Callable[..., T], ranks: int | None, default: int, *args: 
 
 
 def on_rank_0(program: Callable[..., T], *args: Any) -> T:
-    """Run `program(*args)` on rank 0 alone, and return its result on all; if MPI is broken, this process is rank 0."""
+    """Run `program(*args)` on rank 0 only, and return its result on all; if MPI is broken, this process is rank 0."""
     from ..runtime import world
     from ..runtime.comm.agreement import from_root
 

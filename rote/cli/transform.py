@@ -1,4 +1,4 @@
-"""`rote fft`: the transform of a `.npy` file into another, by all ranks at once.
+"""`rote fft`: the transform of a `.npy` file into another, by all ranks in parallel.
 
 The options are a `Request`. `prepare` turns it into a `FileTransform`: the walk, how to run it, and the layouts at both
 ends. `transform` then reads, transforms, writes and, with --check, compares the file with `numpy.fft` on rank 0.

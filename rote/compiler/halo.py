@@ -149,7 +149,7 @@ class HaloPlan:
         return self._cost("sent", "received", "targets")
 
     def verify(self, rank: int | None = None) -> None:
-        """Prove from the index sets alone that each ghost cell of a rank arrives exactly once, from its holder.
+        """Prove from only the index sets that each ghost cell of a rank arrives exactly once, from its holder.
 
         If `rank` is None, prove it for all ranks, and recount the figures of `cost` and `accumulate_cost`.
 

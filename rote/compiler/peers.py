@@ -120,7 +120,7 @@ def peer_rule(source: Role, target: Role, op_changes: bool, number: int) -> Peer
 def peer_rules(source: Distribution, target: Distribution) -> Rules:
     """Between which coordinates data goes, along each grid mode of the source, and along each one of the target.
 
-    On one grid, both are the same. Between two grids, the rules of the source are about coordinates on its grid alone:
+    On one grid, both are the same. Between two grids, the rules of the source are only about coordinates on its grid:
     a rank is served by the replica at its own coordinates. All contributions to a partial target enter at coordinate 0.
     """
     if source.grid == target.grid:

@@ -259,7 +259,7 @@ class Plan:
         return str(late("html.page:plan_card")(self))
 
     def verify(self) -> None:
-        """Prove from the index sets alone that every needed element arrives exactly once, and that `cost` is right.
+        """Prove from only the index sets that every needed element arrives exactly once, and that `cost` is right.
 
         Raises
         ------

@@ -64,7 +64,7 @@ def plain(x: T, cause: str, call: KeyedCall | None = None) -> T:
 
 
 def in_blocks(order: int, grid: Grid) -> tuple[Layout, ...]:
-    """The layouts that split one mode alone, over the whole grid: one layout for each mode of a tensor.
+    """The layouts that split only one mode, over the whole grid: one layout for each mode of a tensor.
 
     >>> print(*in_blocks(2, Grid((2, 3))))
     block[(0,1),()] block[(),(0,1)]

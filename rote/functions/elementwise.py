@@ -397,7 +397,7 @@ def where(condition: Any, x1: Any, x2: T, /) -> T: ...
 def where(condition: Any, x1: Any = np._NoValue, x2: Any = np._NoValue, /) -> Any:
     """The elements of the first operand where the condition holds, and of the second elsewhere.
 
-    Of a condition alone, the indices where it holds, as by `nonzero`.
+    Of only a condition, the indices where it holds, as by `nonzero`.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ def atleast_2d(*arys: Any) -> Any:
 
 @follows("relabelled", np.atleast_3d)
 def atleast_3d(*arys: Any) -> Any:
-    """Tensors of order 3 or more, as `numpy.atleast_3d`: a vector lies along mode 1, a matrix along modes 0 and 1."""
+    """Tensors of order 3 or more, as `numpy.atleast_3d`: a vector goes along mode 1, a matrix along modes 0 and 1."""
     return _with_modes("atleast_3d", arys, {0: (1, 1, 1), 1: (1, -1, 1), 2: (0, 0, 1)})
 
 

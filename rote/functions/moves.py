@@ -6,7 +6,7 @@ implicit moves, warns of them once per line of the program, or allows them silen
 whole, and that is larger than 64 KiB and than the largest operand's block, is warned of (`warn_of_copies`). `trace`
 lists all moves.
 
-A function whose ranks hold all that they need sends nothing, so it may be called on one rank alone. So the ranks
+A function whose ranks hold all that they need sends nothing, so it may be called on only one rank. So the ranks
 compare their calls only where the first message is due, and only at the first call with these arguments. Functions that
 often send note their calls, `agree_on_call`; others give the call with the operand that moves, `agree_once`.
 """

@@ -28,7 +28,7 @@ Mode = Literal["full", "same", "valid"]
 def convolve(a: Any, v: Any, mode: Mode = "full") -> Any:
     """The sum of products of a vector and another that runs over it backwards, as `numpy.convolve`. Collective.
 
-    Every rank gets the shorter vector; of the longer one it fetches what lies next to its block. `rote.fft.convolve`
+    Every rank gets the shorter vector; of the longer one it fetches what is next to its block. `rote.fft.convolve`
     takes fewer operations if both are long, and tensors of any order.
 
     Args:

@@ -67,7 +67,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 
 @follows("data-dependent", np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    """The elements that are in one of the two alone, as `numpy.setxor1d`. Collective.
+    """The elements that are in only one of the two, as `numpy.setxor1d`. Collective.
 
     >>> from rote import DistTensor
     >>> np.setxor1d(DistTensor.from_global([3, 1, 3], "block[(0)]"), [2, 3]).to_global()

@@ -1,7 +1,7 @@
 """HDF5 files, in which each rank reads and writes its own hyperslabs; and XDMF files, which describe them to viewers.
 
 A tensor is a dataset of its name; a step is a group that is named by its number and has Rote's mark. A name is opened
-by its path, as h5py does, so links lead where they lead. Ranks always read at once. They write at once if h5py was
+by its path, as h5py does, so links lead where they lead. Ranks always read in parallel. They write so if h5py was
 built with MPI, and otherwise in turn; only then are datasets chunked, with Fletcher's checksum.
 
 Names of modes are dimension scales, as netCDF-4 has them: a scale is the tensor of one mode that has the mode's name,
@@ -89,7 +89,7 @@ def written_in_hdf5(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
 
 
 def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Contents:
-    """The tensors in a file, in groups of any depth, with its attributes and steps, read by this rank alone.
+    """The tensors in a file, in groups of any depth, with its attributes and steps, read by only this rank.
 
     Only the tensor of a given name, if there is one; then no other tensor of the step is read. Groups that a number
     names are opened to find the steps. If there are some and none is given, data outside of them is looked for first.
@@ -280,7 +280,7 @@ def _hint(error: Exception) -> str:
 
 
 def parallel() -> bool:
-    """Whether h5py was built with MPI, so that all ranks write at once."""
+    """Whether h5py was built with MPI, so that all ranks write in parallel."""
     return bool(_library().get_config().mpi)
 
 

@@ -1,6 +1,6 @@
 """Locks: one job at a time changes a file, and another one waits for it, or fails and says which job that is.
 
-A lock is a small file in the folder of what it locks. The system makes it for one job alone (`O_EXCL`), on network file
+A lock is a small file in the folder of what it locks. The system makes it for only one job (`O_EXCL`), on network file
 systems too, and the job deletes it at the end. A job that is killed leaves it. The next job on the same host takes it
 over, because the system's own lock on it (`flock`) has ended with the process. On other hosts nothing tells a lock that
 was left from one that is held, so the error says which file to delete.

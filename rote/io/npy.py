@@ -1,4 +1,4 @@
-"""`.npy` files: any number of ranks, in any layout, read and write one file at once.
+"""`.npy` files: any number of ranks, in any layout, read and write one file in parallel.
 
 Each rank moves its own elements between its block and their positions in the file (`regions.file_region`). Large blocks
 whose elements are scattered in the file are staged: ranks write, and on several nodes read, rows of the file, and
@@ -54,7 +54,7 @@ class _Elements(NamedTuple):
 
 
 def contents_npy(path: Path, step: int | None, name: str | None = None) -> Contents:
-    """The contents of a `.npy` file, read by this rank alone: one tensor, and no steps."""
+    """The contents of a `.npy` file, read by only this rank: one tensor, and no steps."""
     return Contents({"data": read_header(path)}, {}, pick_step(path, step, (), True))
 
 
@@ -141,7 +141,7 @@ def is_npy(path: Path) -> bool:
 
 
 def read_header(path: Path) -> StoredTensor:
-    """The tensor in a `.npy` file (versions 1 to 3), by its header, read by this rank alone.
+    """The tensor in a `.npy` file (versions 1 to 3), by its header, read by only this rank.
 
     A file may be longer than its header says, as in NumPy.
     """

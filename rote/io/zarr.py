@@ -1,4 +1,4 @@
-"""Zarr stores (version 3 of the format): all ranks write at once, and each chunk is written by one rank.
+"""Zarr stores (version 3 of the format): all ranks write in parallel, and each chunk is written by one rank.
 
 A single tensor without any name is the store's root array, others are arrays of its root group, and a step is a group
 that is named by its number and has Rote's mark. The chunk grid comes from the layout (`layouts.in_chunks`). Chunks have
@@ -67,7 +67,7 @@ def written_in_zarr(dist: Distribution, dtype: np.dtype[Any]) -> Distribution:
 
 
 def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Contents:
-    """The tensors in a store, in groups of any depth, with its attributes and steps, read by this rank alone.
+    """The tensors in a store, in groups of any depth, with its attributes and steps, read by only this rank.
 
     Only the tensor of a given name, if there is one; then no other array is opened. All is read from the folder that
     has this name now, and of a step from the step's folder, whatever becomes of their names.

@@ -8,7 +8,7 @@
         2 2 2 3 3 3   rank 2 has coordinates (1, 0)         2 3 2 3 2 3   digits before it are local
         2 2 2 3 3 3                                         0 1 0 1 0 1
 
-Every answer is computed from digits alone, so nothing here costs more on 32,768 ranks than on 4. The methods at the end
+Every answer is computed from digits, so nothing here costs more on 32,768 ranks than on 4. The methods at the end
 are the doors from and to the formats of other libraries; `foreign.py` knows these formats.
 """
 

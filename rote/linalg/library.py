@@ -5,7 +5,7 @@ system's ScaLAPACK serves, which stands beside the system's MPI. Nothing is open
 
 A library of MPI programs is opened in the right order, or the process ends without an error of Python:
 
-- mpi4py opens its MPI for itself alone. BLACS, which calls MPI, finds it only if that very file is opened once more,
+- mpi4py opens its MPI only for itself. BLACS, which calls MPI, finds it only if that very file is opened once more,
   for the whole process. Another file would be a second MPI, which was never started.
 - MKL's libraries need each other, in a circle. They are opened for the whole process, and names are bound as they are
   called. So modules that need FFTW and are imported later, such as mpi4py-fft, run on MKL's FFTW functions.

@@ -2,7 +2,7 @@
 
 The seven numbers of a `Machine` are enough to rank plans. A machine that is read from a profile also has levels: the
 ranks of a node share its memory and its injection, and the network between nodes has a topology. Then the times along
-a grid mode follow from where the mode lies, so a machine with levels applies to grids of any order.
+a grid mode follow from where the mode is, so a machine with levels applies to grids of any order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arrays that programs pass to Rote, as NumPy's: of any library, if their elements are in the memory of this process.
 
 An array is all that `numpy.asarray` takes: nested lists, ranges, buffers, data sets of h5py and Zarr, arrays of JAX and
-torch; DLPack alone is enough. Every rank has such an array whole, and takes its part of it.
+torch; DLPack is enough. Every rank has such an array whole, and takes its part of it.
 
 Four kinds are refused, because to convert them would lose or hide something. A mask would be lost. All ranks would
 compute a Dask array, each of them all of it. Elements on another device would be copied to the host silently. A

@@ -63,11 +63,11 @@ def save(
     one's permissions and, where the system allows, its owner. On any failure the old file stays as it was, and nothing
     else is left. Jobs that save one HDF5 file at the same time, or make one `.zarr` store, wait for each other.
 
-    - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write at once, in any layout.
-    - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks at once; blocks must be of one
-      size, as those of `block(ceil)`.
-    - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write one after the other, or at once if h5py has MPI; in any
-      layout, but without views.
+    - `.npy`, or no suffix, holds one tensor, without a checksum. Ranks write in parallel, in any layout.
+    - `.zarr` holds tensors, attributes and steps, with CRC32C. Ranks write whole chunks in parallel; blocks must be of
+      one size, as those of `block(ceil)`.
+    - `.h5`, `.hdf5` hold the same, with Fletcher32. Ranks write one after the other, or in parallel if h5py has MPI; in
+      any layout, but without views.
     - `.nc`, `.nc4` are an `.h5` file in which every mode has a name, so that netCDF and xarray open it.
     - `.xdmf`, `.xmf` are an `.h5` file, and next to it the description that ParaView reads.
 

@@ -642,7 +642,7 @@ def _foreign(types: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> 
 
 @cache
 def answering(function: Function, method: str = "") -> Function | None:
-    """The function that answers for one of NumPy, or for a method of a ufunc; one module alone is imported for it.
+    """The function that answers for one of NumPy, or for a method of a ufunc; only one module is imported for it.
 
     Another thread may be importing the module, whose first functions are in the table before its last ones are defined.
     So the import comes first, which waits for that thread.

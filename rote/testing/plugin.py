@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def comm(request: pytest.FixtureRequest) -> Any:
-    """The communicator of this rank in a test with `@pytest.mark.ranks(…)`; else that of this process alone."""
+    """The communicator of this rank in a test with `@pytest.mark.ranks(…)`; else the one of only this process."""
     from ..runtime.comm.resolve import world
 
     return getattr(request, "param", None) or world()

@@ -199,7 +199,7 @@ def distributions(
 
 
 def layouts(order: int | None = None) -> st.SearchStrategy[Layout]:
-    """Layouts alone, without sizes.
+    """Layouts without sizes.
 
     Parameters
     ----------

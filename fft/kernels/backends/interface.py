@@ -1,6 +1,6 @@
 """FFTW's interface, which FFTW and MKL have: plans of a shape, made once, which run on any arrays of that shape.
 
-A library is loaded for this file alone, because MKL defines FFTW's functions: otherwise a module that is imported later
+A library is loaded only for this file, because MKL defines FFTW's functions: otherwise a module that is imported later
 and needs FFTW, such as mpi4py-fft, would run on MKL, or not at all. Plans are estimated, as those of pyfftw are.
 """
 

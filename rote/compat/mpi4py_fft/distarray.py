@@ -85,7 +85,7 @@ class DistArray(np.ndarray[Any, Any]):
 
     @property
     def subcomm(self) -> Subcomm:
-        """The communicator of each axis; for component axes, that of this process alone."""
+        """The communicator of each axis; for component axes, the one of only this process."""
         return self._p0.subcomm.placed([()] * self._rank + [*self._p0.subcomm.modes])
 
     @property

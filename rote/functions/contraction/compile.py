@@ -89,7 +89,7 @@ def compile_einsum(
     Notes
     -----
     Source: the assignments of grid modes to letters contain SUMMA (van de Geijn and Watts 1997), the three-dimensional
-    algorithm (Agarwal et al. 1995), the 2.5-dimensional one (Solomonik and Demmel 2011), and what lies between them.
+    algorithm (Agarwal et al. 1995), the 2.5-dimensional one (Solomonik and Demmel 2011), and what is between them.
 
     Examples
     --------

@@ -233,7 +233,7 @@ class collective_errors(AbstractContextManager[None]):
     a CommError with its text. A note names the ranks that failed. The rank that raised the error keeps its traceback;
     the others get it as text, in the cause. Collective; it costs one small all-gather, and nothing on one rank.
 
-    An error that is no `Exception` (KeyboardInterrupt, SystemExit) passes at once, on its rank only, and ends the job.
+    An error that is no `Exception` (KeyboardInterrupt, SystemExit) passes immediately, on its rank, and ends the job.
 
     Parameters
     ----------

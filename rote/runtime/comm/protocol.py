@@ -1,7 +1,7 @@
 """The `Comm` protocol, through which the ranks of a program communicate.
 
 It has two implementations: `mpi.py` over mpi4py, and `threads.py` over the threads of this process. Everything above
-them (plans, tensors, FFTs) uses the protocol alone.
+them (plans, tensors, FFTs) uses only the protocol.
 """
 
 from __future__ import annotations

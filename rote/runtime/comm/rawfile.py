@@ -110,7 +110,7 @@ class FilePart:
         return cls(path, offset, shape, region, block, writing, file)
 
     def check(self) -> None:
-        """Refuse a file that is too short, on this rank alone: use `collective_errors`.
+        """Refuse a file that is too short, on this rank only: use `collective_errors`.
 
         Raises: OSError when the file cannot be opened, CommError when it is too short.
         """

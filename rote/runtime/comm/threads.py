@@ -40,7 +40,7 @@ _MOMENT = 1.0  # seconds that an interrupted run waits for all its ranks togethe
 
 
 def check_threads(threads: int, call: str) -> None:
-    """Refuse several threads in a process whose MPI was started for one alone.
+    """Refuse several threads in a process whose MPI was started for only one.
 
     Args:
         call: the call that starts them, for the error.

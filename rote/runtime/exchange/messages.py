@@ -117,7 +117,7 @@ class Messages:
 
     @property
     def mpi(self) -> MpiHandle:
-        """The communicator, for methods of MPI alone: `registry` refuses them on other ranks."""
+        """The communicator, only for methods of MPI: `registry` refuses them on other ranks."""
         return cast(MpiHandle, self.comm)
 
     @property
@@ -127,7 +127,7 @@ class Messages:
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of unpacking matters, or the new block is not filled by the messages alone."""
+        """Whether the order of unpacking matters, or the new block is filled by more than the messages."""
         if self.step.after.partial or (self.kept is not None and self.kept[1].combine):
             return True
         return any(segment.region.combine for segment in self.coming)

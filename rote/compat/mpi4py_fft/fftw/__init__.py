@@ -1,4 +1,4 @@
-"""FFTW's plan interface: transforms of this rank's arrays by Rote, planned at once from a cost model."""
+"""FFTW's plan interface: transforms of this rank's arrays by Rote, planned immediately from a cost model."""
 
 from __future__ import annotations
 
