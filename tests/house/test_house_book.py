@@ -83,6 +83,15 @@ def test_the_book_needs_no_network() -> None:
     assert not re.search(r"!\[[^\]]*\]\(https?:|(?:src|href|url)[=(][\"']?https?:", shown)
 
 
+def test_a_page_says_for_whom_it_is_and_where_to_go_next() -> None:
+    """A reader knows after the first paragraphs whether to read on, and at the end has a link to go on with."""
+    for path in BOOK.glob("*.md"):
+        page = path.read_text("utf-8")
+        assert "This page is for" in page[:700] or path.name == "index.md", path.name
+        _, heading, end = page.rpartition("\n## ")
+        assert (end.startswith("Where to go next\n\n") and ".md" in end) or path.name == "index.md", path.name
+
+
 def test_the_first_page_names_every_page() -> None:
     """A guide, a notebook or a list that it does not name would be found by nobody; one that is named twice, twice."""
     pages = {path.name for path in (*BOOK.glob("*.md"), *BOOK.glob("*.ipynb"))} - {"index.md"}
