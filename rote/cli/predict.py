@@ -131,7 +131,7 @@ def predict(
     shape = Integers().convert(what, context.command.params[0], context)
     element = of_ffts(dtype)
     if options["versus"]:
-        on = {"nodes": nodes} if ranks is None else {"ranks": ranks[0]}
+        on: dict[str, int | None] = {"nodes": nodes} if ranks is None else {"ranks": ranks[0]}
         _compare_machines(shape, on, [times, *map(as_machine, options["versus"])], options)
     elif ranks is None:
         with progress(None, "plan"):
