@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .arrays import from_global, layout_of, sharding, stored_shape, to_global
     from .collectives import virtual
     from .contraction import LoweredContraction, einsum
-    from .fourier import FFT
+    from .fourier import FFT, dctn, dstn, fft, fftn, idctn, idstn, ifft, ifftn, irfft, irfftn, rfft, rfftn
     from .functions import lower, redistribute
     from .halos import LoweredHalo, halo
     from .lowering import Lowered
@@ -24,7 +24,7 @@ else:
             "arrays": "from_global layout_of sharding stored_shape to_global",
             "collectives": "virtual",
             "contraction": "LoweredContraction einsum",
-            "fourier": "FFT",
+            "fourier": "FFT dctn dstn fft fftn idctn idstn ifft ifftn irfft irfftn rfft rfftn",
             "functions": "lower redistribute",
             "halos": "LoweredHalo halo",
             "lowering": "Lowered",
@@ -32,5 +32,6 @@ else:
     )
 
 __all__ = ["FFT", "Lowered", "LoweredContraction", "LoweredHalo"]
-__all__ += ["einsum", "from_global", "halo", "layout_of", "lower", "redistribute", "sharding", "stored_shape"]
-__all__ += ["to_global", "virtual"]
+__all__ += ["dctn", "dstn", "einsum", "fft", "fftn", "from_global", "halo", "idctn", "idstn", "ifft", "ifftn", "irfft"]
+__all__ += ["irfftn", "layout_of", "lower", "redistribute", "rfft", "rfftn", "sharding", "stored_shape", "to_global"]
+__all__ += ["virtual"]

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from math import pi
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
+from ..caches import memoized
 from ..errors import LayoutError, PlanError
+from ..fft.check import build
 from ..fft.families import is_text
-from ..fft.families.choose import choices_for, walk_for, walks
-from ..fft.request import Arguments, as_arguments, check_norm, planned_request, scale
-from ..fft.walk import Walk
+from ..fft.families.choose import choices, walk_of, walks
+from ..fft.families.transpose import transpose
+from ..fft.request import (
+    Norm,
+    TransformRequest,
+    as_request,
+    check_extents,
+    check_norm,
+    given_lengths,
+    normal_axes,
+    planned_request,
+)
+from ..fft.transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
+from ..fft.walk import Walk, describe
+from ..fft.wavenumbers import Nyquist, chosen_axes, wavenumbers
+from ..grammar import StageSyntax
 from ..layout.distribution import Distribution
-from ..layout.expressions import block
-from ..layout.grid import Grid, tensor_shape
+from ..layout.grid import tensor_shape
 from ..layout.layout import Layout, as_layout
 from ..layout.refine import fitted
-from .arrays import check_sharded, sharding
-from .meshes import library
+from .arrays import distribution_of, from_global, on_mesh, stored_shape
+from .meshes import check_mesh, library
 from .walks import LoweredWalk, lowered_walks
 
-__all__ = ["FFT"]
+__all__ = ["FFT", "dctn", "dstn", "fft", "fftn", "idctn", "idstn", "ifft", "ifftn", "irfft", "irfftn", "rfft", "rfftn"]
 
 Order = Literal["natural", "any"]
+Axes = Sequence[int] | int | None
+Lengths = Sequence[int] | int | None
 
 
 class FFT:
@@ -72,24 +92,18 @@ class FFT:
         element = library().dtypes.canonicalize_dtype("c16") if dtype is None else dtype
         request = planned_request(extents, element, axes, kinds, text, None, None)
 
-        grid = Grid(mesh.axis_sizes)
-        begin = _layout_of(layout, mesh, len(extents))
-        end = None
+        source, end = _layout_of(layout, mesh, len(extents)).on(extents, mesh.axis_sizes), None
         if order == "natural":
-            end = fitted(begin.on(extents, grid), request.after(extents, request.axes)).layout
-        arguments = as_arguments(extents, request, mesh.size, begin, grid, end)
+            end = fitted(source, request.after(extents, request.axes)).layout
+
+        candidates = _candidates(source, request, algorithm, end)
 
         self.mesh: Any = mesh
-        self.norm: str = check_norm(norm)
         self.axes: tuple[int, ...] = request.axes
-        self.lowered: tuple[LoweredWalk, LoweredWalk] = _lowered_pair(arguments, algorithm, mesh)
+        self.lowered: tuple[LoweredWalk, LoweredWalk] = _lowered_pair(candidates, mesh, check_norm(norm))
         self.walk: Walk = self.lowered[0].walk
         self.source: Distribution = self.lowered[0].source
         self.target: Distribution = self.lowered[0].target
-
-        factors = [float(scale(check_norm(norm), self.walk.sizes, forward)) for forward in (True, False)]
-        self._run_forward = _program(self.lowered[0], factors[0], norm == "ortho")
-        self._run_backward = _program(self.lowered[1], factors[1], norm == "ortho")
 
     def forward(self, x: Any) -> Any:
         """The spectrum of an array, in the stored order of `target`, from one in that of `source`.
@@ -97,8 +111,7 @@ class FFT:
         Raises:
             PlanError: the array has another shape, dtype or sharding.
         """
-        _check(x, self.lowered[0])
-        return self._run_forward(x)
+        return self.lowered[0](x)
 
     def backward(self, X: Any) -> Any:
         """The array of a spectrum, in the stored order of `source`, from one in that of `target`.
@@ -106,51 +119,291 @@ class FFT:
         Raises:
             PlanError: the spectrum has another shape, dtype or sharding.
         """
-        _check(X, self.lowered[1])
-        return self._run_backward(X)
+        return self.lowered[1](X)
+
+    def wavenumbers(
+        self,
+        L: float | Sequence[float] | None = None,
+        nyquist: Nyquist = "keep",
+        axes: Sequence[int] | int | None = None,
+        d: float | Sequence[float] | None = None,
+    ) -> tuple[Any, ...]:
+        """The angular wavenumbers 2 pi k / L of the spectrum, as arrays that broadcast to it; not within `jit`.
+
+        Args:
+            L: the length of the box, one for all axes, or one per axis of `axes`; 2 pi if None. See
+                `rote.fft.FFT.wavenumbers`.
+            nyquist: "keep" the highest wavenumber of an even extent, for even derivatives, or put "zero" there, for
+                odd ones.
+            axes: the axes whose wavenumbers are wanted; all that are transformed if None.
+            d: the spacing of the points, in place of L.
+
+        Returns:
+            One array per axis of `axes`, sharded as the spectrum along its own axis, with extent 1 along others. Where
+            the layout of the spectrum fuses axes, it has the whole shape.
+
+        Raises:
+            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
+            PlanError: both L and d are given.
+        """
+        target, named = self.target, chosen_axes(axes, self.axes, len(self.walk.target.shape))
+        if L is not None and d is not None:
+            raise PlanError("the length L of the box and the spacing d of its points say the same\nwrite one of them")
+        if d is not None:
+            L = [
+                turn * step for turn, step in zip(map(self._turns, named), np.broadcast_to(d, len(named)), strict=True)
+            ]
+
+        whole = [np.arange(self.walk.target.shape[axis]) for axis in named]
+        rows = wavenumbers(self.walk, named, whole, 2 * pi if L is None else L, nyquist)
+        return tuple([_along(row, axis, target, self.mesh) for row, axis in zip(rows, named, strict=True)])
+
+    def _turns(self, axis: int) -> float:
+        """The number of points along a box in which harmonic 1 makes a turn, or half a turn."""
+        half = KINDS[self.walk.kinds[axis]].first is not None
+        return self.walk.sizes[axis] / (2 if half else 1)
+
+    def __str__(self) -> str:
+        moves = [str(move.digits) for move in self.lowered[0].moves if move.digits.steps]
+        return "\n".join([describe(self.walk, self.axes), *moves])
+
+
+# --- functions of arrays ---------------------------------------------------------------------------------------------
+
+
+def fftn(
+    x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """The Fourier transform of a sharded array, as `numpy.fft.fftn`; no device has to hold the whole array.
+
+    Args:
+        x: an array with a `NamedSharding`.
+        s: the lengths of the transforms along `axes`, to which x is cut, or padded with zeros at its end.
+        axes: as in NumPy; all if None.
+        norm: "backward", "ortho" or "forward", as in NumPy.
+        layout, mesh: the sharding of x where JAX does not know it, as within `jit`: a PartitionSpec and a mesh.
+
+    Returns:
+        An array that is sharded as x.
+
+    Raises:
+        PlanError: the sharding of x is not known, or the result has no such sharding, because an extent does not
+            divide; or JAX would change the dtype.
+        LayoutError: axes, lengths or norm do not fit x.
+    """
+    return _transform("fft", x, s, axes, norm, layout, mesh)
+
+
+def ifftn(
+    x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """The inverse of `fftn`, as `numpy.fft.ifftn`; arguments and errors are those of `fftn`."""
+    return _transform("ifft", x, s, axes, norm, layout, mesh)
+
+
+def rfftn(
+    x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """Half the spectrum of a real array, as `numpy.fft.rfftn`; arguments and errors are those of `fftn`."""
+    return _transform("rfft", x, s, axes, norm, layout, mesh)
+
+
+def irfftn(
+    x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """The real array of half a spectrum, as `numpy.fft.irfftn`; arguments and errors are those of `fftn`."""
+    return _transform("irfft", x, s, axes, norm, layout, mesh)
+
+
+def fft(
+    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """The Fourier transform of one axis, as `numpy.fft.fft`; see `fftn`."""
+    return _transform("fft", x, n, axis, norm, layout, mesh)
+
+
+def ifft(
+    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """The inverse of `fft`, as `numpy.fft.ifft`; see `fftn`."""
+    return _transform("ifft", x, n, axis, norm, layout, mesh)
+
+
+def rfft(
+    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """Half the spectrum of one axis of a real array, as `numpy.fft.rfft`; see `fftn`."""
+    return _transform("rfft", x, n, axis, norm, layout, mesh)
+
+
+def irfft(
+    x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
+) -> Any:
+    """The real array of half a spectrum along one axis, as `numpy.fft.irfft`; see `fftn`."""
+    return _transform("irfft", x, n, axis, norm, layout, mesh)
+
+
+def dctn(
+    x: Any,
+    type: int = 2,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    *,
+    layout: Any = None,
+    mesh: Any = None,
+) -> Any:
+    """The cosine transform, as `scipy.fft.dctn`, of type 2 or 3; the other arguments and errors are those of `fftn`."""
+    return _transform(f"dct{type}", x, s, axes, norm, layout, mesh)
+
+
+def idctn(
+    x: Any,
+    type: int = 2,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    *,
+    layout: Any = None,
+    mesh: Any = None,
+) -> Any:
+    """The inverse of `dctn` of the same type, as `scipy.fft.idctn`; arguments and errors are those of `dctn`."""
+    return _transform(f"idct{type}", x, s, axes, norm, layout, mesh)
+
+
+def dstn(
+    x: Any,
+    type: int = 2,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    *,
+    layout: Any = None,
+    mesh: Any = None,
+) -> Any:
+    """The sine transform, as `scipy.fft.dstn`, of type 2 or 3; the other arguments and errors are those of `fftn`."""
+    return _transform(f"dst{type}", x, s, axes, norm, layout, mesh)
+
+
+def idstn(
+    x: Any,
+    type: int = 2,
+    s: Lengths = None,
+    axes: Axes = None,
+    norm: str | None = None,
+    *,
+    layout: Any = None,
+    mesh: Any = None,
+) -> Any:
+    """The inverse of `dstn` of the same type, as `scipy.fft.idstn`; arguments and errors are those of `dstn`."""
+    return _transform(f"idst{type}", x, s, axes, norm, layout, mesh)
+
+
+def _transform(kind: str, x: Any, s: Lengths, axes: Axes, norm: str | None, layout: Any, mesh: Any) -> Any:
+    """The transform of a kind, a key of `FUNCTIONS`; the rest is as for `fftn`."""
+    if kind not in FUNCTIONS:
+        raise PlanError(f"rote.jax has no {kind}\nwrite type 2 or 3")
+    source, on = distribution_of(x, layout, mesh)
+    side = KINDS[FUNCTIONS[kind].kind].real
+    if side == "input" and x.dtype.kind == "c":
+        raise LayoutError(f"rfft transforms real numbers, not {x.dtype}\nwrite fft, or x.real")
+
+    is_real = side == "input" or (side == "both" and x.dtype.kind != "c")
+    dtype = real_dtype(x.dtype) if is_real else complex_dtype(x.dtype)
+    if x.dtype.kind not in "fc":
+        dtype = np.dtype(library().dtypes.canonicalize_dtype(dtype))
+    lengths = given_lengths(s, "s")
+    if axes is None and lengths is not None:
+        axes = range(-len(lengths), 0)
+    named = normal_axes(axes, x.ndim)
+
+    return _function(kind, source, on, dtype, named, lengths, check_norm(norm))(x.astype(dtype))
+
+
+@memoized(64)
+def _function(
+    kind: str,
+    source: Distribution,
+    mesh: Any,
+    dtype: np.dtype[Any],
+    axes: tuple[int, ...],
+    lengths: tuple[int, ...] | None,
+    norm: Norm,
+) -> LoweredWalk:
+    """A transform of arrays of a distribution as a function, whose results have its layout."""
+    check_extents(source.shape, axes, lengths)
+    request = as_request(source.shape, axes, kind, dtype, lengths)
+    target = fitted(source, request.after(source.shape, axes))
+    if stored_shape(target) != target.shape:
+        raise PlanError(
+            f"the result of shape {target.shape} is not sharded as the array is, because an extent does not divide\n"
+            "shard another axis, or write rote.jax.FFT, which pads"
+        )
+
+    candidates = _candidates(source, request, "auto", target.layout)
+    return next(_lowered(candidates, mesh, norm, request.forward))
+
+
+# --- plans -----------------------------------------------------------------------------------------------------------
 
 
 def _layout_of(layout: Any, mesh: Any, order: int) -> Layout:
-    """A layout from a PartitionSpec of a mesh, from a text, or from itself."""
-    if not isinstance(layout, library().sharding.PartitionSpec):
-        return as_layout(layout)
-    names = [entry if isinstance(entry, tuple) else () if entry is None else (entry,) for entry in layout]
-    unknown = [name for some in names for name in some if name not in mesh.axis_names]
-    if unknown or len(names) > order:
-        raise PlanError(
-            f"{layout} does not fit an array of {order} modes on a mesh with axes {mesh.axis_names}\n"
-            "write a PartitionSpec with a name of an axis, several, or None for each mode"
-        )
-    modes = [tuple([block(mesh.axis_names.index(name)) for name in some]) for some in names]
-    return Layout((*modes, *((),) * (order - len(modes))))
+    """A layout from a PartitionSpec of a mesh, whatever the extents; from a text, or from itself."""
+    if isinstance(layout, library().sharding.PartitionSpec):
+        return on_mesh(layout, (mesh.size,) * order, mesh).layout
+    check_mesh(mesh)
+    return as_layout(layout)
 
 
-def _program(lowered: LoweredWalk, factor: float, ortho: bool) -> Any:
-    """A walk as a compiled function of arrays."""
-    jax = library()
-    ends = [sharding(dist, lowered.mesh).spec for dist in (lowered.source, lowered.target)]
-    local = partial(lowered.local, scale=factor, ortho=ortho)
-    return jax.jit(jax.shard_map(local, mesh=lowered.mesh, in_specs=ends[0], out_specs=ends[1], check_vma=False))
+def _candidates(
+    source: Distribution, request: TransformRequest, algorithm: str, output: Layout | None
+) -> Sequence[Walk]:
+    """The walks that a transform may go, in order of preference."""
+    if algorithm != "auto":
+        return [walk_of(source, request, algorithm, output)]
+
+    candidates = [*walks(choices(source, request, output))]
+    if output is not None:
+        with suppress(LayoutError):  # short ways cut axes into more parts, which may not divide an extent
+            candidates.append(build(source, [*transpose(source, request), StageSyntax(output)], request))
+    return candidates
 
 
-def _check(x: Any, lowered: LoweredWalk) -> None:
-    if x.dtype != lowered.walk.dtype:
-        raise PlanError(f"the array is of {x.dtype}, the transform of {lowered.walk.dtype}\nwrite x.astype(…) first")
-    check_sharded(x, lowered.source, lowered.mesh)
+def _lowered(candidates: Sequence[Walk], mesh: Any, norm: Norm, forward: bool) -> Iterator[LoweredWalk]:
+    """Walks as functions of blocks; those with tables come last.
+
+    Raises:
+        PlanError: there is none.
+    """
+    refused, some = PlanError(f"no walk fits the mesh {mesh}"), False
+    for tables, walk in product((False, True), candidates):
+        try:
+            for lowered in lowered_walks(walk, mesh, norm, forward, tables):
+                some = True
+                yield lowered
+        except PlanError as error:
+            refused = error
+    if not some:
+        raise refused
 
 
-def _lowered_pair(arguments: Arguments, algorithm: str, mesh: Any) -> tuple[LoweredWalk, LoweredWalk]:
-    """A walk and its inverse as functions of blocks, which are padded alike; with tables only if all others fail."""
-    candidates = [*walks(choices_for(arguments))] if algorithm == "auto" else [walk_for(arguments, algorithm)]
-    refused = PlanError(f"no walk fits the mesh {mesh}")
+def _lowered_pair(candidates: Sequence[Walk], mesh: Any, norm: Norm) -> tuple[LoweredWalk, LoweredWalk]:
+    """A walk and its inverse as functions of blocks, which are padded alike."""
+    for forward in _lowered(candidates, mesh, norm, True):
+        for backward in _lowered([forward.walk.inverse()], mesh, norm, False):
+            if (backward.source, backward.target) == (forward.target, forward.source):
+                return forward, backward
+    raise PlanError("no walk and its inverse are padded alike\npad the array to extents that divide")
 
-    for tables in (False, True):
-        for walk in candidates:
-            try:
-                for forward in lowered_walks(walk, mesh, tables):
-                    for backward in lowered_walks(walk.inverse(), mesh, tables):
-                        if (backward.source, backward.target) == (forward.target, forward.source):
-                            return forward, backward
-            except PlanError as error:
-                refused = error
-    raise refused
+
+def _along(values: npt.NDArray[Any], axis: int, target: Distribution, mesh: Any) -> Any:
+    """Values along an axis as an array that broadcasts to one of a distribution."""
+    shape = [extent if mode == axis else 1 for mode, extent in enumerate(target.shape)]
+    whole = values.reshape([-1 if mode == axis else 1 for mode in range(len(shape))])
+    if any(len(digits) != 1 for digits in target.digits):
+        return from_global(np.broadcast_to(whole, target.shape), target, mesh)  # no axis is a mode of the block
+
+    layout = target.layout
+    own = zip(layout.modes, target.digits, strict=True)
+    modes = [entries if digit.mode == axis else () for entries, (digit,) in own]
+    return from_global(whole, replace(layout, modes=tuple(modes)).on(tuple(shape), target.grid), mesh)

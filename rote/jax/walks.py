@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compile import compile
-from ..compiler.digits import Digits, Table, step_digits
-from ..compiler.plan import Plan
+from ..compiler.digits import Table
 from ..errors import LayoutError, PlanError
+from ..fft.request import Norm, scale
 from ..fft.walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk
 from ..layout.distribution import Distribution
 from ..layout.refine import unfused_ends
-from .arrays import sharding
+from .arrays import check_sharded, sharding, stored_shape
 from .collectives import rank_of
-from .lowering import Lowered
+from .lowering import Lowered, jitted
 from .meshes import check_dtype, library
 from .transforms import check_kind, multiplied, roots, transformed
 
@@ -47,12 +47,14 @@ Operation = Callable[[Any], Any]
 Ends = tuple[tuple[Distribution, Distribution], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # `jit` finds a function by its identity
 class LoweredWalk:
-    """A walk as a function of blocks, where a `shard_map` over a mesh calls it.
+    """A walk as a function of arrays of JAX, for use in `jit`.
 
     Attributes:
         walk: the walk of the tensor as it is, without padding.
+        norm: the norm.
+        forward: whether the walk leads to a spectrum, for the norm.
         source, target: the padded distributions of the tensor and of its spectrum.
         stages: the padded distributions before and after the actions of each stage.
         moves: what moves the tensor from each stage to the next.
@@ -60,6 +62,8 @@ class LoweredWalk:
     """
 
     walk: Walk
+    norm: Norm
+    forward: bool
     source: Distribution
     target: Distribution
     stages: Ends
@@ -71,15 +75,22 @@ class LoweredWalk:
         """The number of steps that go by a table."""
         return sum(isinstance(step, Table) for move in self.moves for step in move.digits.steps)
 
-    def local(self, block: Any, scale: float, ortho: bool = False) -> Any:
-        """A rank's block of the result, from its block of the argument.
+    def __call__(self, x: Any) -> Any:
+        """The array in the stored order of the target, from one in the stored order of the source.
 
-        Args:
-            scale: the factor by which the result is multiplied.
-            ortho: whether cosine and sine transforms are orthogonal, up to the scale.
+        Raises:
+            PlanError: the array has another shape, dtype or sharding than the source.
         """
-        block = _run(self._operations(ortho), block).reshape(self.target.max_local_shape())
-        factor = scale * prod(map(_divided, self.walk.stages))
+        after = sharding(self.target, self.mesh).spec
+        before = check_sharded(x, self.source, self.mesh)
+        if x.dtype != self.walk.dtype:
+            raise PlanError(f"the array is of {x.dtype}, the transform of {self.walk.dtype}\nwrite x.astype(…) first")
+        return jitted(self, before, after)(x)
+
+    def local(self, block: Any) -> Any:
+        """The block of a rank in the target, from its block in the source, where a `shard_map` calls it."""
+        block = _run(self._operations(self.norm == "ortho"), block).reshape(self.target.max_local_shape())
+        factor = float(scale(self.norm, self.walk.sizes, self.forward)) * prod(map(_divided, self.walk.stages))
         return block if factor == 1 else block * factor
 
     def _operations(self, ortho: bool) -> list[Operation]:
@@ -112,12 +123,14 @@ class LoweredWalk:
         return operations
 
 
-def lowered_walks(walk: Walk, mesh: Any, tables: bool) -> Iterator[LoweredWalk]:
-    """A walk as functions of blocks: those with the paddings in which the digits of all moves fit, the least first.
+def lowered_walks(walk: Walk, mesh: Any, norm: Norm, forward: bool, tables: bool) -> Iterator[LoweredWalk]:
+    """A walk as functions of arrays: those with the paddings in which the digits of all moves fit, the least first.
 
     Args:
         walk: the walk, whose grid is the mesh.
         mesh: a `jax.sharding.Mesh`.
+        norm: the norm.
+        forward: whether the walk leads to a spectrum, for the norm.
         tables: whether moves may go by tables; then there is one function, without padding.
 
     Raises:
@@ -135,15 +148,23 @@ def lowered_walks(walk: Walk, mesh: Any, tables: bool) -> Iterator[LoweredWalk]:
     own = [(stage.before, stage.after) for stage in walk.stages]
     views = any(dist.layout.view is not None for pair in own for dist in pair)
     for stages in [own] if views or tables else _padded(own):
+        if any(_is_even(d) and d != p for d, p in ((own[0][0], stages[0][0]), (own[-1][1], stages[-1][1]))):
+            continue  # arrays that have a sharding as they are
+
         dtypes = walk.dtypes()[1:]
         ends = [unfused_ends(a, b) for (_, a), (b, _) in pairwise(stages)]
         plans = [compile(*pair, dtype, machine=walk.machine) for pair, dtype in zip(ends, dtypes, strict=False)]
-        moves = tuple([_move(plan, mesh) for plan in plans])
+        moves = tuple([Lowered(plan.digits(pad=False), mesh) for plan in plans])
 
         source, target = (walk.source, walk.target) if views else (stages[0][0], stages[-1][1])
-        lowered = LoweredWalk(walk, source, target, tuple(stages), moves, mesh)
+        lowered = LoweredWalk(walk, norm, forward, source, target, tuple(stages), moves, mesh)
         if tables or not lowered.tables:
             yield lowered
+
+
+def _is_even(dist: Distribution) -> bool:
+    """Whether all blocks are equal, so that an array is its own stored order but for cyclic indices."""
+    return stored_shape(dist) == dist.view_shape
 
 
 def _check(action: Action) -> None:
@@ -160,12 +181,6 @@ def _check(action: Action) -> None:
 
     if points > _POINTS:
         raise PlanError(f"an axis of {points} points has factors of more than 32 bits\nmake it two axes, or shorter")
-
-
-def _move(plan: Plan, mesh: Any) -> Lowered:
-    """A plan without padding; steps whose digits do not fit go by tables."""
-    steps = [step_digits(step.before, step.after) or Table(step) for step in plan.steps]
-    return Lowered(Digits(plan.source.shape, plan, tuple(steps)), mesh)
 
 
 # --- padding ---------------------------------------------------------------------------------------------------------
