@@ -48,15 +48,24 @@ _STORE = "write rote.jax.from_global(array, dist, mesh), which stores it so"
 def layout_of(where: Any, shape: Sequence[int] | None = None, mesh: Any = None) -> Layout:
     """The layout of an array of JAX, of a `NamedSharding`, or of a PartitionSpec on a mesh.
 
-    Args:
-        where: an array, whose sharding is known; or a sharding, or a PartitionSpec.
-        shape: the shape of the array, for a sharding and for a PartitionSpec.
-        mesh: the mesh, for a PartitionSpec.
+    Parameters
+    ----------
+    where : jax.Array | NamedSharding | PartitionSpec
+        An array, whose sharding is known; or a sharding, or a PartitionSpec.
+    shape : tuple[int, ...], optional
+        The shape of the array, for a sharding and for a PartitionSpec.
+    mesh : jax.sharding.Mesh, optional
+        The mesh, for a PartitionSpec.
 
-    Raises:
-        PlanError: the sharding is no `NamedSharding`, or is not known.
-        LayoutError: parts are uneven, which JAX refuses, too.
+    Raises
+    ------
+    PlanError
+        The sharding is no `NamedSharding`, or is not known.
+    LayoutError
+        Parts are uneven, which JAX refuses, too.
 
+    Examples
+    --------
     >>> import jax, rote
     >>> mesh = jax.sharding.AbstractMesh((2, 2, 2), ("x", "y", "z"))
     >>> spec = jax.sharding.PartitionSpec("x", None, ("y", "z"))
@@ -87,9 +96,20 @@ def on_mesh(layout: Any, shape: Sequence[int], mesh: Any) -> Distribution:
 def sharding(dist: Distribution, mesh: Any) -> Any:
     """The `NamedSharding` of an array in the stored order of a distribution.
 
-    Raises:
-        PlanError: the mesh is not the grid, or the distribution is partial or rooted, for which there is no sharding.
+    Parameters
+    ----------
+    dist : Distribution
+        The distribution.
+    mesh : jax.sharding.Mesh
+        The mesh, whose axes are the modes of the grid.
 
+    Raises
+    ------
+    PlanError
+        The mesh is not the grid, or the distribution is partial or rooted, for which there is no sharding.
+
+    Examples
+    --------
     >>> import jax, rote
     >>> mesh = jax.sharding.AbstractMesh((2, 2), ("x", "y"))
     >>> rote.jax.sharding(rote.parse("[(0,1),()]").on((8, 8), (2, 2)), mesh).spec[0]
@@ -204,6 +224,13 @@ def _known(x: Any) -> Any:
 def stored_shape(dist: Distribution) -> tuple[int, ...]:
     """The shape of an array in the stored order of a distribution: the largest block, once for each part of a mode.
 
+    Parameters
+    ----------
+    dist : Distribution
+        The distribution.
+
+    Examples
+    --------
     >>> import rote
     >>> rote.jax.stored_shape(rote.parse("[(0),()]").on((5, 3), 2))
     (6, 3)
@@ -215,16 +242,24 @@ def stored_shape(dist: Distribution) -> tuple[int, ...]:
 def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
     """An array of JAX in the stored order of a distribution, from a whole array on the host.
 
-    Args:
-        array: an array of the distribution's shape, or a smaller one, which is padded with zeros at the end. Of several
-            processes, each passes the same.
-        dist: the distribution, such as `source` of a lowered plan.
-        mesh: the mesh, whose axes are the modes of the grid.
+    Parameters
+    ----------
+    array : array_like
+        An array of the distribution's shape, or a smaller one, which is padded with zeros at the end. Of several
+        processes, each passes the same.
+    dist : Distribution
+        The distribution, such as `source` of a lowered plan.
+    mesh : jax.sharding.Mesh
+        The mesh, whose axes are the modes of the grid.
 
-    Raises:
-        PlanError: there is no such sharding, the array is larger, JAX would change its dtype, or the mesh has no device
-            of this process.
+    Raises
+    ------
+    PlanError
+        There is no such sharding, the array is larger, JAX would change its dtype, or the mesh has no device
+        of this process.
 
+    Examples
+    --------
     >>> import jax, numpy as np, rote
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> dist = rote.parse("[(0),()]").on((5, 3), 1)
@@ -241,14 +276,22 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
 def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) -> Array:
     """A whole array on the host, from one in the stored order of a distribution.
 
-    Args:
-        x: an array of JAX. Of several processes, each gets the whole.
-        dist: the distribution, such as `target` of a lowered plan.
-        shape: the shape without padding; that of the distribution if None.
+    Parameters
+    ----------
+    x : jax.Array
+        An array of JAX. Of several processes, each gets the whole.
+    dist : Distribution
+        The distribution, such as `target` of a lowered plan.
+    shape : tuple[int, ...], optional
+        The shape without padding; that of the distribution if None.
 
-    Raises:
-        PlanError: the array is not sharded as the distribution says.
+    Raises
+    ------
+    PlanError
+        The array is not sharded as the distribution says.
 
+    Examples
+    --------
     >>> import jax, numpy as np, rote
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> dist = rote.parse("[(0)]").on(5, 1)

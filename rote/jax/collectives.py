@@ -104,13 +104,20 @@ def virtual(program: Any, mesh: Any = None) -> Callable[..., Any]:
 
     It shows what a program for many devices computes, not how fast it is.
 
-    Args:
-        program: a lowered plan, or another value with a function `local` and a `mesh`; or a function of a rank's block.
-        mesh: the mesh, for a function. One without devices has any size: `jax.sharding.AbstractMesh((2, 4), names)`.
+    Parameters
+    ----------
+    program : Lowered | callable
+        A lowered plan, or another value with a function `local` and a `mesh`; or a function of a rank's block.
+    mesh : jax.sharding.Mesh, optional
+        The mesh, for a function. One without devices has any size: `jax.sharding.AbstractMesh((2, 4), names)`.
 
-    Raises:
-        PlanError: there is no mesh; or, when it is called, blocks are not as many as ranks.
+    Raises
+    ------
+    PlanError
+        There is no mesh; or, when it is called, blocks are not as many as ranks.
 
+    Examples
+    --------
     >>> import jax, numpy as np, rote
     >>> mesh = jax.sharding.AbstractMesh((4,), ("x",))
     >>> plan = rote.compile("block[(0)] -> [()]", shape=8, grid=4, dtype="i4")

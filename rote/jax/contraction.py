@@ -50,12 +50,19 @@ _TRIED = 8  # paddings, the smallest first, because each is planned anew
 class LoweredContraction:
     """A contraction as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
-    Attributes:
-        contraction: the one that was lowered; its `result.shape` is that without padding.
-        plan: the one that runs, of longer operands if there is padding.
-        mesh: the mesh.
-        moves: for each stage, the moves of its tensors.
+    Attributes
+    ----------
+    contraction : Contraction
+        The one that was lowered; its `result.shape` is that without padding.
+    plan : Contraction
+        The one that runs, of longer operands if there is padding.
+    mesh : jax.sharding.Mesh
+        The mesh.
+    moves : tuple
+        For each stage, the moves of its tensors.
 
+    Examples
+    --------
     >>> import jax, numpy as np, rote
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> plan = rote.compile_einsum("ik,kj->ij", [(2, 3), (3, 2)], grid=(1,), dtype="f4")
@@ -107,6 +114,13 @@ class LoweredContraction:
     def local(self, *blocks: Any) -> Any:
         """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it.
 
+        Parameters
+        ----------
+        *blocks : jax.Array
+            A block of each operand.
+
+        Examples
+        --------
         >>> import jax, numpy as np, rote
         >>> layouts = ["block[(0),()]", "[(),()]"]
         >>> plan = rote.compile_einsum("ik,kj->ij", [(2, 3), (3, 2)], layouts=layouts, grid=(2,), dtype="f4")
@@ -324,25 +338,39 @@ def einsum(
 ) -> Any:
     """The sum of products that the subscripts describe, of sharded arrays of JAX, as `numpy.einsum`.
 
-    Args:
-        subscripts: such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from
-            0 to 51.
-        operands: arrays of JAX, or what stands for them under `jit`; arrays of NumPy are the same on all devices.
-        layout: the layout, or the PartitionSpec, of the result. If None, its letters are split as in the last product,
-            as far as parts are equal.
-        layouts: for each operand its layout, its PartitionSpec, or None, where JAX does not know it: under `jit` if
-            axes of the mesh are Auto, and if an operand is in the stored order of a layout that is not in blocks.
-        mesh: the mesh of the operands, where JAX does not know it.
-        optimize: a path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
-            that NumPy takes let the plan choose.
-        max_bytes: the most bytes that a device may hold by the plan. XLA may hold more, if it computes panels together.
+    Parameters
+    ----------
+    subscripts : str | jax.Array
+        Such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from
+        0 to 51.
+    *operands : jax.Array | array_like
+        Arrays of JAX, or what stands for them under `jit`; arrays of NumPy are the same on all devices.
+    layout : Layout | str | PartitionSpec, optional
+        The layout, or the PartitionSpec, of the result. If None, its letters are split as in the last product,
+        as far as parts are equal.
+    layouts : Sequence[Layout | str | PartitionSpec | None], optional
+        For each operand its layout, its PartitionSpec, or None, where JAX does not know it: under `jit` if
+        axes of the mesh are Auto, and if an operand is in the stored order of a layout that is not in blocks.
+    mesh : jax.sharding.Mesh, optional
+        The mesh of the operands, where JAX does not know it.
+    optimize : bool | str | list
+        A path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
+        that NumPy takes let the plan choose.
+    max_bytes : int, optional
+        The most bytes that a device may hold by the plan. XLA may hold more, if it computes panels together.
 
-    Raises:
-        NotationError: the subscripts are invalid.
-        LayoutError: subscripts, path, layouts and operands do not fit each other.
-        PlanError: the sharding of an operand is not known, or meshes differ; blocks of the result are not equal; or no
-            plan is within `max_bytes`.
+    Raises
+    ------
+    NotationError
+        The subscripts are invalid.
+    LayoutError
+        Subscripts, path, layouts and operands do not fit each other.
+    PlanError
+        The sharding of an operand is not known, or meshes differ; blocks of the result are not equal; or no
+        plan is within `max_bytes`.
 
+    Examples
+    --------
     >>> import jax, rote
     >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
     >>> x = jax.device_put(jax.numpy.ones((2, 3), "f4"), jax.sharding.NamedSharding(mesh, P("x", None)))

@@ -27,15 +27,23 @@ def lower(
 ) -> Lowered | LoweredContraction | LoweredHalo:
     """A plan as a function of arrays of JAX.
 
-    Args:
-        plan: a plan, a contraction, or the plan of a halo, whose grid is the mesh.
-        mesh: a `jax.sharding.Mesh`, whose axes are the modes of the grid, in order; an `AbstractMesh` for `virtual`.
-        pad: whether tensors may be padded. If not, steps whose digits do not fit move by tables, which takes longer.
+    Parameters
+    ----------
+    plan : Plan | Contraction | HaloPlan
+        A plan, a contraction, or the plan of a halo, whose grid is the mesh.
+    mesh : jax.sharding.Mesh
+        A `jax.sharding.Mesh`, whose axes are the modes of the grid, in order; an `AbstractMesh` for `virtual`.
+    pad : bool
+        Whether tensors may be padded. If not, steps whose digits do not fit move by tables, which takes longer.
 
-    Raises:
-        PlanError: the mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX
-            would change its dtype.
+    Raises
+    ------
+    PlanError
+        The mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX
+        would change its dtype.
 
+    Examples
+    --------
     >>> import jax, rote
     >>> plan = rote.compile("block[(0),()] -> block[(),(0)]", shape=(6, 6), grid=4, dtype="f4")
     >>> print(rote.jax.lower(plan, jax.sharding.AbstractMesh((4,), ("x",))))
@@ -53,19 +61,30 @@ def lower(
 def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, max_bytes: int | None = None) -> Any:
     """An array of JAX in another layout, by a plan of Rote.
 
-    Args:
-        x: an array of JAX, or what stands for one under `jit`.
-        target: the layout, or the PartitionSpec, of the result. A result that is not in blocks is in stored order.
-        layout: the layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
-            are Auto, and if `x` is in the stored order of a layout that is not in blocks.
-        mesh: the mesh of `x`, where JAX does not know it.
-        max_bytes: the most bytes of the argument, the result and buffers on any device.
+    Parameters
+    ----------
+    x : jax.Array
+        An array of JAX, or what stands for one under `jit`.
+    target : Layout | str | PartitionSpec
+        The layout, or the PartitionSpec, of the result. A result that is not in blocks is in stored order.
+    layout : Layout | str | PartitionSpec, optional
+        The layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
+        are Auto, and if `x` is in the stored order of a layout that is not in blocks.
+    mesh : jax.sharding.Mesh, optional
+        The mesh of `x`, where JAX does not know it.
+    max_bytes : int, optional
+        The most bytes of the argument, the result and buffers on any device.
 
-    Raises:
-        PlanError: the sharding of `x` is not known, or another one than `layout`; blocks are not equal; a layout is
-            rooted or partial; or no plan is within `max_bytes`.
-        LayoutError: a layout does not fit the shape or the mesh.
+    Raises
+    ------
+    PlanError
+        The sharding of `x` is not known, or another one than `layout`; blocks are not equal; a layout is
+        rooted or partial; or no plan is within `max_bytes`.
+    LayoutError
+        A layout does not fit the shape or the mesh.
 
+    Examples
+    --------
     >>> import jax, rote
     >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
     >>> x = jax.device_put(jax.numpy.ones((4, 4)), jax.sharding.NamedSharding(mesh, P("x", None)))

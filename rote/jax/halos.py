@@ -39,10 +39,15 @@ Ints = npt.NDArray[np.int64]
 class LoweredHalo:
     """A halo as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
-    Attributes:
-        plan: the plan.
-        mesh: the mesh.
+    Attributes
+    ----------
+    plan : HaloPlan
+        The plan.
+    mesh : jax.sharding.Mesh
+        The mesh.
 
+    Examples
+    --------
     >>> import jax, numpy as np, rote
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> plan = rote.DistTensor.zeros(3, "block[(0)]", dtype="f4").halo_plan(1, periodic=True)
@@ -73,6 +78,15 @@ class LoweredHalo:
     def local(self, block: Any, fill: Any = 0) -> Any:
         """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it.
 
+        Parameters
+        ----------
+        block : jax.Array
+            The block.
+        fill : number
+            The value of ghosts beyond the ends of modes that are not periodic.
+
+        Examples
+        --------
         >>> import jax, numpy as np, rote
         >>> zeros = lambda comm: rote.DistTensor.zeros(4, "block[(0)]", comm, dtype="f4")
         >>> plan = rote.run(lambda comm: zeros(comm).halo_plan(1, periodic=True), ranks=2)[0]
@@ -113,19 +127,31 @@ def halo(x: Any, width: Any, periodic: Any = False, fill: Any = 0, *, layout: An
     It is sharded as the array is, so a function that `jax.shard_map` calls has the block with its ghosts: faces, edges
     and corners of the neighbours. A halo may be wider than the neighbour.
 
-    Args:
-        x: an array of JAX, or what stands for one under `jit`.
-        width: ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
-        periodic: whether ghosts beyond an end come from the other end; for all modes, or per mode.
-        fill: the value of ghosts beyond the ends of modes that are not periodic.
-        layout: the layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
-            are Auto.
-        mesh: the mesh of `x`, where JAX does not know it.
+    Parameters
+    ----------
+    x : jax.Array
+        An array of JAX, or what stands for one under `jit`.
+    width : int | Sequence[int | tuple[int, int]]
+        Ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
+    periodic : bool | Sequence[bool]
+        Whether ghosts beyond an end come from the other end; for all modes, or per mode.
+    fill : number
+        The value of ghosts beyond the ends of modes that are not periodic.
+    layout : Layout | str | PartitionSpec, optional
+        The layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
+        are Auto.
+    mesh : jax.sharding.Mesh, optional
+        The mesh of `x`, where JAX does not know it.
 
-    Raises:
-        LayoutError: blocks are not boxes; there is not one width per mode.
-        PlanError: the sharding of `x` is not known, or another one than `layout`.
+    Raises
+    ------
+    LayoutError
+        Blocks are not boxes; there is not one width per mode.
+    PlanError
+        The sharding of `x` is not known, or another one than `layout`.
 
+    Examples
+    --------
     >>> import jax, rote
     >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
     >>> x = jax.device_put(jax.numpy.arange(1, 5), jax.sharding.NamedSharding(mesh, P("x")))

@@ -31,10 +31,15 @@ class Lowered:
     Arrays are in the stored order of `source` and `target`. `pad` makes one of an array of the tensor's shape, and
     `crop` goes back.
 
-    Attributes:
-        digits: the operations.
-        mesh: the mesh.
+    Attributes
+    ----------
+    digits : Digits
+        The operations.
+    mesh : jax.sharding.Mesh
+        The mesh.
 
+    Examples
+    --------
     >>> import jax, numpy as np, rote
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> plan = rote.jax.lower(rote.compile("block[(0)] -> [(0)]", shape=5, grid=1, dtype="f4"), mesh)
@@ -78,6 +83,13 @@ class Lowered:
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` over the mesh calls it.
 
+        Parameters
+        ----------
+        block : jax.Array
+            The block.
+
+        Examples
+        --------
         >>> import jax, rote
         >>> mesh, spec = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec("x")
         >>> plan = rote.jax.lower(rote.compile("block[(0)] -> [()]", shape=4, grid=1, dtype="f4"), mesh)
@@ -95,6 +107,13 @@ class Lowered:
 
         XLA moves elements where blocks grow.
 
+        Parameters
+        ----------
+        x : jax.Array
+            The array, in any sharding.
+
+        Examples
+        --------
         >>> import jax, rote
         >>> plan = rote.compile("block[(0)] -> [(0)]", shape=5, grid=1, dtype="f4")
         >>> rote.jax.lower(plan, jax.make_mesh((1,), ("x",))).pad(jax.numpy.ones(5)).shape
@@ -106,6 +125,13 @@ class Lowered:
     def crop(self, x: Any) -> Any:
         """The array of the tensor's shape from a result. Modes that do not divide into equal blocks are whole.
 
+        Parameters
+        ----------
+        x : jax.Array
+            The result.
+
+        Examples
+        --------
         >>> import jax, rote
         >>> plan = rote.compile("block[(0)] -> [(0)]", shape=5, grid=1, dtype="f4")
         >>> rote.jax.lower(plan, jax.make_mesh((1,), ("x",))).crop(jax.numpy.ones(5)).shape

@@ -24,6 +24,7 @@ UNLISTED = {
 
 # Modules that the door does not name, but that users import.
 BESIDE = ("rote.testing", "rote.array_api", "rote.array_api.fft", "rote.array_api.linalg", "rote.compat.mpi4py_fft")
+BESIDE += ("rote.jax",)
 
 
 def offered() -> dict[str, object]:
