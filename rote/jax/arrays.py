@@ -50,9 +50,9 @@ def layout_of(where: Any, shape: Sequence[int] | None = None, mesh: Any = None) 
 
     Parameters
     ----------
-    where : jax.Array | NamedSharding | PartitionSpec
+    where : jax.Array | jax.sharding.Sharding | PartitionSpec
         An array, whose sharding is known; or a sharding, or a PartitionSpec.
-    shape : tuple[int, ...], optional
+    shape : Sequence[int], optional
         The shape of the array, for a sharding and for a PartitionSpec.
     mesh : jax.sharding.Mesh, optional
         The mesh, for a PartitionSpec.
@@ -255,8 +255,8 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
     Raises
     ------
     PlanError
-        There is no such sharding, the array is larger, JAX would change its dtype, or the mesh has no device
-        of this process.
+        There is no such sharding, the array is larger, JAX would change its dtype, or the mesh has no device of this
+        process.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) ->
         An array of JAX. Of several processes, each gets the whole.
     dist : Distribution
         The distribution, such as `target` of a lowered plan.
-    shape : tuple[int, ...], optional
+    shape : Sequence[int], optional
         The shape without padding; that of the distribution if None.
 
     Raises

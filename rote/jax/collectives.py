@@ -106,7 +106,7 @@ def virtual(program: Any, mesh: Any = None) -> Callable[..., Any]:
 
     Parameters
     ----------
-    program : Lowered | callable
+    program : Callable
         A lowered plan, or another value with a function `local` and a `mesh`; or a function of a rank's block.
     mesh : jax.sharding.Mesh, optional
         The mesh, for a function. One without devices has any size: `jax.sharding.AbstractMesh((2, 4), names)`.

@@ -58,7 +58,7 @@ class LoweredContraction:
         The one that runs, of longer operands if there is padding.
     mesh : jax.sharding.Mesh
         The mesh.
-    moves : tuple
+    moves : tuple[tuple[tuple[Lowered, ...], ...], ...]
         For each stage, the moves of its tensors.
 
     Examples
@@ -340,22 +340,21 @@ def einsum(
 
     Parameters
     ----------
-    subscripts : str | jax.Array
-        Such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from
-        0 to 51.
-    *operands : jax.Array | array_like
+    subscripts : str
+        Such as "ij,jk->ik" or "...ii->..."; or operands, each followed by a list of labels, integers from 0 to 51.
+    *operands : jax.Array
         Arrays of JAX, or what stands for them under `jit`; arrays of NumPy are the same on all devices.
     layout : Layout | str | PartitionSpec, optional
-        The layout, or the PartitionSpec, of the result. If None, its letters are split as in the last product,
-        as far as parts are equal.
-    layouts : Sequence[Layout | str | PartitionSpec | None], optional
-        For each operand its layout, its PartitionSpec, or None, where JAX does not know it: under `jit` if
-        axes of the mesh are Auto, and if an operand is in the stored order of a layout that is not in blocks.
+        The layout, or the PartitionSpec, of the result. If None, its letters are split as in the last product, as far
+        as parts are equal.
+    layouts : Sequence[Any], optional
+        For each operand its layout, its PartitionSpec, or None, where JAX does not know it: under `jit` if axes of the
+        mesh are Auto, and if an operand is in the stored order of a layout that is not in blocks.
     mesh : jax.sharding.Mesh, optional
         The mesh of the operands, where JAX does not know it.
-    optimize : bool | str | list
-        A path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values
-        that NumPy takes let the plan choose.
+    optimize : bool | str | Sequence, default True
+        A path, such as ["einsum_path", (0, 1), (0, 1)], says which operands are multiplied. All other values that NumPy
+        takes let the plan choose.
     max_bytes : int, optional
         The most bytes that a device may hold by the plan. XLA may hold more, if it computes panels together.
 
@@ -366,8 +365,8 @@ def einsum(
     LayoutError
         Subscripts, path, layouts and operands do not fit each other.
     PlanError
-        The sharding of an operand is not known, or meshes differ; blocks of the result are not equal; or no
-        plan is within `max_bytes`.
+        The sharding of an operand is not known, or meshes differ; blocks of the result are not equal; or no plan is
+        within `max_bytes`.
 
     Examples
     --------

@@ -50,28 +50,47 @@ Lengths = Sequence[int] | int | None
 class FFT:
     """A parallel transform of one shape, layout and dtype as functions of arrays of JAX, for use in `jit` and `grad`.
 
-    Args:
-        shape: of the whole array, without padding.
-        layout: of the input: a PartitionSpec, or a layout or its text, whose grid modes are the axes of the mesh.
-        mesh: a `jax.sharding.Mesh`.
-        dtype: of the input; a real one gives half a spectrum, as `numpy.fft.rfftn`. If None, complex numbers of the
-            precision that JAX has switched on.
-        axes: as in NumPy; all if None. A real transform halves the last of them. Other axes may be a batch.
-        kinds: what `forward` does along its axes: "fft", "rfft", "dct2", "dct3", "dst2", "dst3"; or a mapping from axis
-            to kind, which also names the axes.
-        algorithm: as for `rote.fft.FFT`: "auto", the name of a family, or the text of a walk.
-        order: "natural" for a spectrum in the layout of the input; "any" for the one in which the walk ends, which
-            spares a move. `target` says which it is.
-        norm: "backward", "ortho" or "forward", as in NumPy.
+    Parameters
+    ----------
+    shape : Sequence[int] | int
+        Of the whole array, without padding.
+    layout : Layout | str | PartitionSpec
+        Of the input: a PartitionSpec, or a layout or its text, whose grid modes are the axes of the mesh.
+    mesh : jax.sharding.Mesh
+        A `jax.sharding.Mesh`.
+    dtype : DTypeLike, optional
+        Of the input; a real one gives half a spectrum, as `numpy.fft.rfftn`. If None, complex numbers of the precision
+        that JAX has switched on.
+    axes : Sequence[int] | int, optional
+        As in NumPy; all if None. A real transform halves the last of them. Other axes may be a batch.
+    kinds : Mapping[int, str] | str, optional
+        What `forward` does along its axes: "fft", "rfft", "dct2", "dct3", "dst2", "dst3"; or a mapping from axis to
+        kind, which also names the axes.
+    algorithm : str, default 'auto'
+        As for `rote.fft.FFT`: "auto", the name of a family, or the text of a walk.
+    order : {'natural', 'any'}, default 'natural'
+        "natural" for a spectrum in the layout of the input; "any" for the one in which the walk ends, which spares a
+        move. `target` says which it is.
+    norm : str, optional
+        "backward", "ortho" or "forward", as in NumPy.
 
-    Attributes:
-        walk: the walk of the array as it is, without padding.
-        mesh: the mesh.
-        source, target: the distributions of input and spectrum, on padded extents: arrays are in their stored order.
+    Attributes
+    ----------
+    walk : Walk
+        The walk of the array as it is, without padding.
+    mesh : jax.sharding.Mesh
+        The mesh.
+    source : Distribution
+        The distribution of the input, on padded extents: arrays are in its stored order.
+    target : Distribution
+        The distribution of the spectrum, on padded extents: arrays are in its stored order.
 
-    Raises:
-        LayoutError: shape, layout, axes, kinds and algorithm do not fit each other.
-        PlanError: there is no such walk on the mesh, or JAX would change the dtype.
+    Raises
+    ------
+    LayoutError
+        Shape, layout, axes, kinds and algorithm do not fit each other.
+    PlanError
+        There is no such walk on the mesh, or JAX would change the dtype.
     """
 
     def __init__(
@@ -108,16 +127,20 @@ class FFT:
     def forward(self, x: Any) -> Any:
         """The spectrum of an array, in the stored order of `target`, from one in that of `source`.
 
-        Raises:
-            PlanError: the array has another shape, dtype or sharding.
+        Raises
+        ------
+        PlanError
+            The array has another shape, dtype or sharding.
         """
         return self.lowered[0](x)
 
     def backward(self, X: Any) -> Any:
         """The array of a spectrum, in the stored order of `source`, from one in that of `target`.
 
-        Raises:
-            PlanError: the spectrum has another shape, dtype or sharding.
+        Raises
+        ------
+        PlanError
+            The spectrum has another shape, dtype or sharding.
         """
         return self.lowered[1](X)
 

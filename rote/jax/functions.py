@@ -33,14 +33,14 @@ def lower(
         A plan, a contraction, or the plan of a halo, whose grid is the mesh.
     mesh : jax.sharding.Mesh
         A `jax.sharding.Mesh`, whose axes are the modes of the grid, in order; an `AbstractMesh` for `virtual`.
-    pad : bool
+    pad : bool, default True
         Whether tensors may be padded. If not, steps whose digits do not fit move by tables, which takes longer.
 
     Raises
     ------
     PlanError
-        The mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX
-        would change its dtype.
+        The mesh is not the grid; the plan changes the grid, rounds messages, or has rooted layouts; or JAX would change
+        its dtype.
 
     Examples
     --------
@@ -68,8 +68,8 @@ def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, m
     target : Layout | str | PartitionSpec
         The layout, or the PartitionSpec, of the result. A result that is not in blocks is in stored order.
     layout : Layout | str | PartitionSpec, optional
-        The layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
-        are Auto, and if `x` is in the stored order of a layout that is not in blocks.
+        The layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh are Auto,
+        and if `x` is in the stored order of a layout that is not in blocks.
     mesh : jax.sharding.Mesh, optional
         The mesh of `x`, where JAX does not know it.
     max_bytes : int, optional
@@ -78,8 +78,8 @@ def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, m
     Raises
     ------
     PlanError
-        The sharding of `x` is not known, or another one than `layout`; blocks are not equal; a layout is
-        rooted or partial; or no plan is within `max_bytes`.
+        The sharding of `x` is not known, or another one than `layout`; blocks are not equal; a layout is rooted or
+        partial; or no plan is within `max_bytes`.
     LayoutError
         A layout does not fit the shape or the mesh.
 

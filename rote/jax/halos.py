@@ -133,13 +133,12 @@ def halo(x: Any, width: Any, periodic: Any = False, fill: Any = 0, *, layout: An
         An array of JAX, or what stands for one under `jit`.
     width : int | Sequence[int | tuple[int, int]]
         Ghost cells on both sides of every mode; or per mode a number, or a pair (below, above).
-    periodic : bool | Sequence[bool]
+    periodic : bool | Sequence[bool], default False
         Whether ghosts beyond an end come from the other end; for all modes, or per mode.
-    fill : number
+    fill : scalar, default 0
         The value of ghosts beyond the ends of modes that are not periodic.
     layout : Layout | str | PartitionSpec, optional
-        The layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh
-        are Auto.
+        The layout, or the PartitionSpec, of `x`, where JAX does not know it: under `jit` if axes of the mesh are Auto.
     mesh : jax.sharding.Mesh, optional
         The mesh of `x`, where JAX does not know it.
 
