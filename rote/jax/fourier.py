@@ -91,6 +91,13 @@ class FFT:
         Shape, layout, axes, kinds and algorithm do not fit each other.
     PlanError
         There is no such walk on the mesh, or JAX would change the dtype.
+
+    Examples
+    --------
+    >>> import jax, rote.jax
+    >>> f = rote.jax.FFT((4, 6), "block[(0),()]", jax.make_mesh((1,), ("x",)), dtype="f4")
+    >>> f.source.shape, f.target.shape
+    ((4, 6), (4, 4))
     """
 
     def __init__(
@@ -127,20 +134,46 @@ class FFT:
     def forward(self, x: Any) -> Any:
         """The spectrum of an array, in the stored order of `target`, from one in that of `source`.
 
+        Parameters
+        ----------
+        x : jax.Array
+            An array of JAX, of the transform's shape, dtype and input layout.
+
         Raises
         ------
         PlanError
             The array has another shape, dtype or sharding.
+
+        Examples
+        --------
+        >>> import jax, numpy as np, rote.jax
+        >>> f = rote.jax.FFT(4, "block[(0)]", jax.make_mesh((1,), ("x",)), dtype="f4")
+        >>> x = rote.jax.from_global(np.ones(4, "f4"), f.source, f.mesh)
+        >>> f.forward(x).real.tolist()
+        [4.0, 0.0, 0.0]
         """
         return self.lowered[0](x)
 
     def backward(self, X: Any) -> Any:
         """The array of a spectrum, in the stored order of `source`, from one in that of `target`.
 
+        Parameters
+        ----------
+        X : jax.Array
+            An array of JAX, as `forward` returns it.
+
         Raises
         ------
         PlanError
             The spectrum has another shape, dtype or sharding.
+
+        Examples
+        --------
+        >>> import jax, numpy as np, rote.jax
+        >>> f = rote.jax.FFT(4, "block[(0)]", jax.make_mesh((1,), ("x",)), dtype="f4")
+        >>> x = rote.jax.from_global(np.ones(4, "f4"), f.source, f.mesh)
+        >>> f.backward(f.forward(x)).tolist()
+        [1.0, 1.0, 1.0, 1.0]
         """
         return self.lowered[1](X)
 

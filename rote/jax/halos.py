@@ -82,7 +82,7 @@ class LoweredHalo:
         ----------
         block : jax.Array
             The block.
-        fill : number
+        fill : scalar, default 0
             The value of ghosts beyond the ends of modes that are not periodic.
 
         Examples

@@ -10,7 +10,8 @@ from pkgutil import iter_modules
 import jax
 import pytest
 import test_house_docs
-from doctests import compare_whole_errors
+from doctests import compare_whole_errors, run_pasted
+from test_house_docstrings import examples
 
 import rote
 from rote.jax.meshes import library
@@ -26,6 +27,15 @@ def test_examples_and_names(name):
     assert all(hasattr(module, public) for public in module.__all__)
     compare_whole_errors()
     assert doctest.testmod(module).failed == 0
+
+
+def test_examples_run_when_pasted(tmp_path, monkeypatch):
+    """The examples of a public docstring need no name that they do not import."""
+    monkeypatch.chdir(tmp_path)
+    compare_whole_errors()
+    reports = {name: run_pasted(name, text) for text, name in examples().items() if name.startswith("rote.jax")}
+    assert len(reports) > 8
+    assert {name: report for name, report in reports.items() if report} == {}
 
 
 @pytest.mark.parametrize("name", test_house_docs.OF_JAX)
