@@ -116,7 +116,8 @@ RULES: dict[str, LayoutRule] = {
     ),
     "data-dependent": LayoutRule(
         "blocks whose sizes depend on the data",
-        "the operand, to blocks in the order of its elements; then the size of each rank's result, and for `unique` "
+        "the operand, to blocks in the order of its elements, or of its slices along an axis; then the size of each "
+        "rank's result, and for `unique` "
         "the unique elements of each rank, by a sample sort",
     ),
     "agreed": LayoutRule("a plain value, the same on all ranks", "one value per rank"),
