@@ -10,6 +10,7 @@ import numpy.typing as npt
 import rote
 import rote.array_api as xp
 from rote import DistTensor
+from rote.compat.mpi4py_fft import fftw
 from rote.runtime import Comm
 
 lay: rote.Layout = rote.parse("block[(0),(),(1)]")
@@ -20,6 +21,7 @@ read: rote.Transition = rote.parse_transition("block[(0),(1)] -> block[(),(0)]")
 dist: rote.Distribution = lay.on((8, 9, 10), rote.Grid((2, 2)))
 plan: rote.Plan = rote.compile(dist, dist, machine=rote.Machine())
 owners: tuple[int, ...] = dist.owners((3, 4, 5))
+flags: tuple[int, ...] = (fftw.FFTW_MEASURE, fftw.xfftn.FFTW_PATIENT)
 errors: tuple[type[rote.RoteError], ...] = (rote.NotationError, rote.LayoutError, rote.PlanError, rote.CommError)
 
 

@@ -24,10 +24,8 @@ from ..layout.grid import tensor_shape
 from ..tensor.tensor import DistTensor
 from .creation import arange
 
-__all__ = [
-    *("fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
-    *("irfft", "irfftn", "rfft", "rfftfreq", "rfftn"),
-]
+__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn"]
+__all__ += ["rfft", "rfftfreq", "rfftn"]
 
 P = ParamSpec("P")
 Norm = Literal["backward", "ortho", "forward"]

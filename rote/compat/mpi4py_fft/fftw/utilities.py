@@ -8,6 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = ["C2C_BACKWARD", "C2C_FORWARD", "C2R", "R2C", "aligned", "aligned_like", "flag_dict", "get_alignment"]
+__all__ += ["FFTW_BACKWARD", "FFTW_CONSERVE_MEMORY", "FFTW_DESTROY_INPUT", "FFTW_DHT", "FFTW_ESTIMATE"]
+__all__ += ["FFTW_EXHAUSTIVE", "FFTW_FORWARD", "FFTW_HC2R", "FFTW_MEASURE", "FFTW_PATIENT", "FFTW_PRESERVE_INPUT"]
+__all__ += ["FFTW_R2HC", "FFTW_REDFT00", "FFTW_REDFT01", "FFTW_REDFT10", "FFTW_REDFT11", "FFTW_RODFT00"]
+__all__ += ["FFTW_RODFT01", "FFTW_RODFT10", "FFTW_RODFT11", "FFTW_UNALIGNED", "FFTW_WISDOM_ONLY"]
 
 Array = npt.NDArray[Any]
 
@@ -18,7 +22,6 @@ FFTW_MEASURE, FFTW_DESTROY_INPUT, FFTW_UNALIGNED, FFTW_CONSERVE_MEMORY, FFTW_EXH
 FFTW_PRESERVE_INPUT, FFTW_PATIENT, FFTW_ESTIMATE, FFTW_WISDOM_ONLY = 16, 32, 64, 1 << 21
 C2C_FORWARD, C2C_BACKWARD, R2C, C2R = -1, 1, -2, 2
 flag_dict: dict[str, int] = {name: flag for name, flag in globals().items() if name.startswith("FFTW_")}
-__all__ += [*flag_dict]
 
 
 def get_alignment(array: Array) -> int:

@@ -11,13 +11,14 @@ import numpy as np
 import rote
 
 from ..pencil import Array, axes_of
+from . import utilities
 from .factory import FFT, fftw_numbers, get_planned_FFT, real_kinds
 from .utilities import *  # noqa: F403 - programs also import its names from here
-from .utilities import __all__ as _utilities
 from .utilities import aligned, flag_dict, get_alignment
 
 __all__ = ["dct_type", "dctn", "dst_type", "dstn", "fftn", "get_normalization", "get_planned_FFT", "hfftn", "idct_type"]
-__all__ += ["idctn", "idst_type", "idstn", "ifftn", "ihfftn", "inverse", "irfftn", "kind_of", "rfftn", *_utilities]
+__all__ += ["idctn", "idst_type", "idstn", "ifftn", "ihfftn", "inverse", "irfftn", "kind_of", "rfftn"]
+__all__ += utilities.__all__
 
 
 def _types(name: str) -> dict[int, int]:
