@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...caches import memoized
 from ...compiler.plan import Plan
 from ...compiler.step import Step
 from ...layout.distribution import Distribution
@@ -45,6 +46,7 @@ class Need(NamedTuple):
     more: int
 
 
+@memoized(4096)  # a search counts the same few tensors in thousands of contractions
 def bytes_of(dist: Distribution, dtype: np.dtype[Any]) -> int:
     """The most bytes of a tensor that a rank holds."""
     return prod(dist.max_local_shape()) * dtype.itemsize
