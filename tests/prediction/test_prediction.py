@@ -18,6 +18,7 @@ import rote
 from rote.cli import main
 from rote.errors import PlanError
 from rote.fft.families import choose
+from rote.functions.contraction import compile as compile_of_contractions
 from rote.machines.machine import Machine
 from rote.machines.work import Work
 from rote.prediction import Prediction, deciders
@@ -250,6 +251,20 @@ def test_a_sweep_of_a_contraction() -> None:
     (row,) = rote.einsum_scaling("ik,kj->ij", [(256, 256)] * 2, [4], machine="k-computer").rows
     plan = rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, ranks=4, machine="k-computer")
     assert row.best[row.taken] == plan.prediction
+
+
+def test_of_many_grids_only_the_best_of_each_family_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid whose contraction is slower than another of its family is priced, and no plan is compiled and proved."""
+    planned = list[float]()
+    from_tree = compile_of_contractions.from_tree
+    monkeypatch.setattr(
+        compile_of_contractions, "from_tree", lambda *found: [from_tree(*found), planned.append(0.0)][0]
+    )
+    (row,) = rote.einsum_scaling("ik,kj->ij", [(256, 256)] * 2, [64]).rows
+    assert len(planned) == 1 + len(row.best)  # the fastest of all is also asked for fewer ranks
+
+    plans = [rote.compile_einsum("ik,kj->ij", [(256, 256)] * 2, grid=tuple(n)) for n in ([64], [8, 8], [4, 4, 4])]
+    assert row.best[row.taken].seconds <= min(plan.cost.seconds for plan in plans) * (1 + 1e-9)
 
 
 def test_a_job(tmp_path: Path) -> None:

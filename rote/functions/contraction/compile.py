@@ -18,9 +18,11 @@ from ...machines.machine import Machine, as_machine
 from ...prediction import TIE
 from ...scaling import Candidates, Scaling, scaling_of
 from ...units import in_seconds
-from .plan import Contraction, contraction_of
+from .cheapest import cheapest_of
+from .plan import Contraction, contraction_of, from_tree
+from .search import Search
 from .subscripts import as_text, read_subscripts
-from .tree import MOST_OF_CHAINS, Request
+from .tree import MOST_OF_CHAINS, Node, Request, UnplannedProduct, unplanned
 
 __all__ = ["compile_einsum", "einsum_scaling", "on_fewer_ranks"]
 
@@ -111,6 +113,21 @@ def compile_einsum(
             f"write shapes=[{shapes}, {layouts}]"
         )
 
+    return contraction_of(*_requests(subscripts, shapes, layouts, grid, ranks, dtype, layout, max_bytes, machine))
+
+
+def _requests(
+    subscripts: str | Sequence[Labels],
+    shapes: Sequence[Sequence[int] | int],
+    layouts: Sequence[OperandLayout] | None,
+    grid: Grid | Iterable[int] | int | None,
+    ranks: int | None,
+    dtype: npt.DTypeLike | Sequence[npt.DTypeLike],
+    layout: Layout | str | None,
+    max_bytes: int | None,
+    machine: Machine | str | None,
+) -> list[Request]:
+    """The requests of `compile_einsum`, one for each grid that may be chosen."""
     tensors = _shapes(shapes)
     count = len(tensors)
     if not isinstance(subscripts, str):
@@ -155,7 +172,7 @@ def compile_einsum(
             refused.append(error)
     if not requests:
         raise refused[-1]
-    return contraction_of(*requests)
+    return requests
 
 
 def einsum_scaling(
@@ -202,26 +219,23 @@ def einsum_scaling(
     [(4, '1-D'), (16, '1-D')]
     """
 
-    def plan_on(grid: tuple[int, ...]) -> Contraction:
-        return compile_einsum(subscripts, shapes, grid=grid, dtype=dtype, machine=machine)
-
     hints = list[str]()
 
     def candidates(count: int) -> Candidates:
-        plans = [plan_on(grid) for grid in _grids(count, len(plan_on((1,)).extents), len(shapes))]
-        figures = [(plan.figures(), plan) for plan in plans]
+        requests = _requests(subscripts, shapes, None, None, count, dtype, None, None, machine)
+        cheapest = [cheapest_of([request]) for request in requests]
+        # Of grids that take as long, the first one has the fewest modes: sums in another order are the same.
+        cheapest.sort(key=lambda found: float(f"{found[0].priced(found[1]):.9g}"))
 
-        fastest = min(plans, key=lambda plan: plan.cost.seconds)
+        fastest = from_tree(*cheapest[0])
         hints.extend(on_fewer_ranks(fastest, lambda plan: plan.prediction.seconds))
 
-        # Only the fastest of a family is predicted, or the next one while it does not fit into memory.
+        # Only the fastest of a family is planned, or the next one while it does not fit into memory.
         done = set[str]()
-        for rows, plan in sorted(figures, key=lambda row: sum([stage.seconds for stage in row[0]])):
-            name = max(rows, key=lambda stage: stage.flops).family or ""
-            family = "2-D" if name.startswith("stationary") else name.split(",")[0]
-            family = family if family in _FAMILIES else "other"
+        for search, node in cheapest:
+            family = _family(search, node)
             if family not in done:
-                prediction = plan.prediction
+                prediction = from_tree(search, node).prediction
                 yield family, prediction
                 if prediction.fits:
                     done.add(family)
@@ -234,6 +248,21 @@ def einsum_scaling(
     if show and hints:
         show("\n".join(hints))
     return replace(table, hints=tuple(hints))
+
+
+def _family(search: Search, node: Node) -> str:
+    """The family of the largest product of a contraction."""
+    largest, family = -1, ""
+    for _, stage in unplanned(search.original, node, search.final(node.dist)):
+        if isinstance(stage, UnplannedProduct):
+            product, shapes = stage.product, [move.target.shape for move in stage.takes]
+            computes = not product.is_diagonal and not product.is_rearrangement
+            points = product.points(shapes, search.extents) if computes else 0
+            if points > largest:
+                largest, family = points, product.family
+
+    family = "2-D" if family.startswith("stationary") else family.split(",")[0]
+    return family if family in _FAMILIES else "other"
 
 
 def on_fewer_ranks(plan: Contraction, seconds: Callable[[Contraction], float]) -> list[str]:

@@ -52,7 +52,7 @@ from .stages import (
 from .subscripts import LETTERS, Subscripts
 from .tree import MOST_OF_CHAINS, Node, Request, Unplanned, UnplannedMove, operand_dists, unplanned
 
-__all__ = ["Contraction", "ContractionCost", "contraction_of", "way_of"]
+__all__ = ["Contraction", "ContractionCost", "contraction_of", "from_tree", "way_of"]
 
 _WIDTH = 120  # of a line, in characters
 
@@ -448,7 +448,7 @@ class Contraction:
         if cheapest is None:
             return f"no contraction on grid {self.grid} has a product by {way}{reason(way, self.subscripts, self.grid)}"
 
-        other = _from_node(*cheapest)
+        other = from_tree(*cheapest)
         return f"{other}\n{fill(_versus(other.cost, self.cost), _WIDTH, initial_indent='  ', subsequent_indent='  ')}"
 
     def _request(self) -> Request:
@@ -614,10 +614,10 @@ class Contraction:
 def contraction_of(*requests: Request) -> Contraction:
     """The cheapest contraction that answers one of some requests, which may differ in the grid."""
     search, node = cheapest_of(requests)
-    return _from_node(search, node, ("grid",) if len(requests) > 1 else ())
+    return from_tree(search, node, ("grid",) if len(requests) > 1 else ())
 
 
-def _from_node(search: Search, root: Node, chosen: tuple[str, ...] = ()) -> Contraction:
+def from_tree(search: Search, root: Node, chosen: tuple[str, ...] = ()) -> Contraction:
     """The contraction of a tree of products."""
     request, final = search.original, search.final(root.dist)
     stages = [_planned(stage, request.machine) for _, stage in unplanned(request, root, final)]
