@@ -259,9 +259,13 @@ def _weighted(move: Movement, item: int, times: tuple[float, ...], modes: list[i
     if move.across:  # no mode of either grid tells which ranks are far from each other
         return np.asarray(move.traffic(side)[volume] * (item * max(times)), np.float64)
 
+    levels = sorted({times[g] for g in modes})
+    if len(levels) == 1:  # all ranks are as far away: no arrays of differences
+        return np.asarray(move.traffic(side)[volume] * (item * levels[0]), np.float64)
+
     total: Floats = np.zeros((1,) * len(move.source.grid.shape))
     below: Ints = np.zeros(total.shape, np.int64)
-    for time in sorted({times[g] for g in modes}):
+    for time in levels:
         slower = tuple([g for g in modes if times[g] > time])
         upto = move.traffic(side, slower)[volume]
         total = total + (upto - below) * (item * time)
