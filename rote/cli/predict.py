@@ -131,7 +131,7 @@ def predict(
     shape = Integers().convert(what, context.command.params[0], context)
     element = of_ffts(dtype)
     if options["versus"]:
-        on: dict[str, int | None] = {"nodes": nodes} if ranks is None else {"ranks": ranks[0]}
+        on = ("nodes", nodes or 0) if ranks is None else ("ranks", ranks[0])
         _compare_machines(shape, on, [times, *map(as_machine, options["versus"])], options)
     elif ranks is None:
         with progress(None, "plan"):
@@ -177,23 +177,25 @@ def _write_csv(path: str, records: Sequence[Answer]) -> None:
 
 
 def _compare_machines(
-    shape: tuple[int, ...], on: dict[str, int | None], machines: Sequence[Machine], options: dict[str, Any]
+    shape: tuple[int, ...], on: tuple[str, int], machines: Sequence[Machine], options: dict[str, Any]
 ) -> None:
     """Print the FFT that Rote takes on each of several machines, on so many ranks or nodes of it."""
     from ..fft import compare, job
 
-    element = of_ffts(options["dtype"])
+    (of, number), element = on, of_ffts(options["dtype"])
     with progress(None, "plan"):
-        if on.get("nodes"):
-            told = [job(shape, on["nodes"] or 0, machine, element).prediction for machine in machines]
+        if of == "nodes":
+            told = [job(shape, number, machine, element).prediction for machine in machines]
         else:
-            best = [compare(shape, on["ranks"], grid=options["grid"], dtype=element, machine=m)[0] for m in machines]
+            best = [compare(shape, number, grid=options["grid"], dtype=element, machine=m)[0] for m in machines]
             told = [choice.prediction for choice in best if choice.prediction]
             if len(told) < len(best):
                 raise PlanError(next(choice.why for choice in best if not choice.prediction))
 
     if options["as_json"]:
-        print_answer(_about(shape, element) | on | {"predictions": [prediction.as_dict() for prediction in told]})
+        print_answer(
+            _about(shape, element) | {of: number, "predictions": [prediction.as_dict() for prediction in told]}
+        )
         _exit_unless(all(prediction.fits for prediction in told))
         return
 
@@ -206,7 +208,7 @@ def _compare_machines(
         memory = in_bytes(prediction.node_bytes) + " (too much)" * (not prediction.fits)
         rows.append((*place, *figures, memory, hours))
 
-    (of, number), kind = next(iter(on.items())), "fft" if element.kind == "c" else "rfft"
+    kind = "fft" if element.kind == "c" else "rfft"
     click.echo("\n".join([f"{kind} of {shape} {element} on {number} {of}", *table(rows, {3, 5, 6}), _fastest(told)]))
     _exit_unless(all(prediction.fits for prediction in told))
 
