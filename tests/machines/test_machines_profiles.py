@@ -107,11 +107,6 @@ def test_gpus_of_a_node_exchange_by_their_own_links_and_each_sends_through_one_i
     assert new.network == replace(old.network, near_byte_time=1 / 8e9) and replace(new, network=old.network) == old
 
 
-def test_a_job_has_a_rank_for_each_gpu():
-    job = rote.fft.job((64, 64, 64), 4, "perlmutter")
-    assert (job.ranks_per_node, job.threads) == (4, 1) and "4 ranks of 1 thread on a node" in str(job)
-
-
 def test_one_law_gives_the_numbers_that_a_file_leaves_out(tmp_path):
     """An all-to-all reaches less of the links between groups on fixed routes than on adaptive ones."""
     tree, dragonfly = read_profile("fat-tree"), read_profile("cray-xc40")

@@ -281,6 +281,12 @@ def test_a_job(tmp_path: Path) -> None:
     assert told["prediction"]["seconds"] <= one.seconds
 
 
+def test_a_job_has_a_rank_for_each_gpu() -> None:
+    """None that drives several: then its arrays would lie on several, too."""
+    job = rote.fft.job((64, 64, 64), 4, "perlmutter")
+    assert (job.ranks_per_node, job.threads) == (4, 1) and "4 ranks of 1 thread on a node" in str(job)
+
+
 def test_ranks_without_room_are_refused() -> None:
     """More ranks than all nodes hold end with an error; of several numbers, the others have their rows."""
     none = run("predict", "64x64x64", "--machine", "k-computer", "--ranks", 82945)
