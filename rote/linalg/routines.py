@@ -153,13 +153,18 @@ def pivoted(x: Distributed) -> Ints:
     Returns:
         The pivots, on every rank, as `walks.pivoted` returns them.
     """
-    return _everywhere(x, _factored(x)[0], 1)[: min(x.distribution.shape)].astype(np.int64) - 1
+    return _everywhere(x, _factored(x), 1)[: min(x.distribution.shape)].astype(np.int64) - 1
 
 
-def _factored(x: Distributed) -> tuple[npt.NDArray[np.int32], int]:
-    """The pivots of this rank's part of an LU factorisation, and INFO."""
+def _factored(x: Distributed, singular: bool = True) -> npt.NDArray[np.int32]:
+    """The pivots of this rank's part of an LU factorisation; refused if it is to be of no `singular` matrix, and is."""
     pivots = np.zeros(sum(x.local.shape) + 2 * width_of(x), np.int32)
-    return pivots, _call("lu", x, *reversed(x.distribution.shape), x, pivots)
+    _call("lu", x, *reversed(x.distribution.shape), x, pivots)
+
+    # MKL's INFO is 0 for some matrices with a 0 on the diagonal of U.
+    if not singular and not diagonal(x).all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    return pivots
 
 
 def _everywhere(x: Distributed, values: Array, mode: Literal[0, 1]) -> Array:
@@ -178,9 +183,7 @@ def solve(x: Distributed, y: Any) -> Any:
     Raises:
         numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
     """
-    pivots, info = _factored(x)
-    if info > 0:
-        raise np.linalg.LinAlgError("Singular matrix")
+    pivots = _factored(x, singular=False)
     _call("solve by lu", x, b"T", *reversed(y.distribution.shape), x, pivots, y)
     return y
 
@@ -191,9 +194,7 @@ def inv(x: Any) -> Any:
     Raises:
         numpy.linalg.LinAlgError: the matrix is singular; raised on all ranks.
     """
-    pivots, info = _factored(x)
-    if info > 0:
-        raise np.linalg.LinAlgError("Singular matrix")
+    pivots = _factored(x, singular=False)
     _call("invert lu", x, x.distribution.shape[0], x, pivots)
     return x
 
