@@ -37,13 +37,13 @@ def _modules(room: str, names: str) -> tuple[str, ...]:
 BOOKS = {
     "core": Book(13_700, "a movement: text, layout, distribution, plan, program, ranks"),
     "arrays": Book(
-        11_060,
+        11_150,
         "a DistTensor: functions with their rules of layout, files, random numbers",
         _modules("rote", "tensor functions linalg io array_api random einops"),
         ("core",),
     ),
     "einsum": Book(
-        2_800,
+        2_830,
         "a Contraction: a tree of products, and the moves between them",
         ("rote.functions.contraction",),
         ("core", "arrays"),
@@ -57,7 +57,7 @@ BOOKS = {
         ("rote.fft.functions",),  # those of np.fft, as the array API names them
     ),
     "jax": Book(
-        1_220,
+        1_400,
         "a plan as a program for XLA: functions of sharded arrays of JAX",
         ("rote.jax",),
         ("core", "arrays", "einsum", "fft"),
