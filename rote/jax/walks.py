@@ -207,10 +207,10 @@ def _padded(own: Sequence[tuple[Distribution, Distribution]]) -> Iterator[list[t
         unit = dict(zip(splits, units, strict=True))
         stages = []
         for pair, numbers in zip(own, segments, strict=True):
-            before, after = (_on(d, [unit[at] for at in enumerate(ns)]) for d, ns in zip(pair, numbers, strict=True))
-            if before is None or after is None:
+            start, end = [_on(d, [unit[at] for at in enumerate(ns)]) for d, ns in zip(pair, numbers, strict=True)]
+            if start is None or end is None:
                 break
-            stages.append((before, after))
+            stages.append((start, end))
         else:
             yield stages
 
