@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from math import pi
 from typing import Any, Literal
 
@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from ..caches import memoized
 from ..errors import LayoutError, PlanError
-from ..fft.check import build
+from ..fft.check import build, name_modes
 from ..fft.families import is_text
 from ..fft.families.choose import choices, walk_of, walks
-from ..fft.families.transpose import transpose
+from ..fft.families.transpose import ending, transpose
 from ..fft.request import (
     Norm,
     TransformRequest,
@@ -31,7 +31,6 @@ from ..fft.request import (
 from ..fft.transforms import FUNCTIONS, KINDS, complex_dtype, real_dtype
 from ..fft.walk import Walk, describe
 from ..fft.wavenumbers import Nyquist, chosen_axes, wavenumbers
-from ..grammar import StageSyntax
 from ..layout.distribution import Distribution
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout, as_layout
@@ -69,8 +68,8 @@ class FFT:
     algorithm : str, default 'auto'
         As for `rote.fft.FFT`: "auto", the name of a family, or the text of a walk.
     order : {'natural', 'any'}, default 'natural'
-        "natural" for a spectrum in the layout of the input; "any" for the one in which the walk ends, which spares a
-        move. `target` says which it is.
+        "natural" for a spectrum in the layout of the input; "any" for the one in which the walk ends, with its axes in
+        the order in which they lie then, which spares a move and a transpose. `target` says which it is.
     norm : str, optional
         "backward", "ortho" or "forward", as in NumPy.
 
@@ -127,6 +126,8 @@ class FFT:
         self.mesh: Any = mesh
         self.axes: tuple[int, ...] = request.axes
         self.lowered: tuple[LoweredWalk, LoweredWalk] = _lowered_pair(candidates, mesh, check_norm(norm))
+        if order == "any":
+            self.lowered = _turned(*self.lowered)
         self.walk: Walk = self.lowered[0].walk
         self.source: Distribution = self.lowered[0].source
         self.target: Distribution = self.lowered[0].target
@@ -421,7 +422,7 @@ def _candidates(
     candidates = [*walks(choices(source, request, output))]
     if output is not None:
         with suppress(LayoutError):  # short ways cut axes into more parts, which may not divide an extent
-            candidates.append(build(source, [*transpose(source, request), StageSyntax(output)], request))
+            candidates.append(build(source, ending(transpose(source, request), output), request))
     return candidates
 
 
@@ -450,6 +451,18 @@ def _lowered_pair(candidates: Sequence[Walk], mesh: Any, norm: Norm) -> tuple[Lo
             if (backward.source, backward.target) == (forward.target, forward.source):
                 return forward, backward
     raise PlanError("no walk and its inverse are padded alike\npad the array to extents that divide")
+
+
+def _turned(forward: LoweredWalk, backward: LoweredWalk) -> tuple[LoweredWalk, LoweredWalk]:
+    """The same with a spectrum in whose blocks the axes of the last transform are last, where XLA transforms them."""
+    target, last = forward.target, [*chain(*[stage.acted_modes for stage in forward.walk.stages if stage.done][-1:])]
+    order = tuple(sorted(range(target.order), key=lambda mode: mode in last))
+    if target.layout.view is not None or order == tuple(range(target.order)):
+        return forward, backward
+
+    modes = tuple([target.layout.modes[mode] for mode in order])
+    where = Layout(modes, name_modes([[mode] for mode in order])).on(target.shape, target.grid)
+    return replace(forward, target=where, turned=order), replace(backward, source=where, turned=order)
 
 
 def _along(values: npt.NDArray[Any], axis: int, target: Distribution, mesh: Any) -> Any:

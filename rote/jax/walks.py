@@ -55,10 +55,12 @@ class LoweredWalk:
         walk: the walk of the tensor as it is, without padding.
         norm: the norm.
         forward: whether the walk leads to a spectrum, for the norm.
-        source, target: the padded distributions of the tensor and of its spectrum.
+        source, target: the padded distributions of the argument and of the result.
         stages: the padded distributions before and after the actions of each stage.
         moves: what moves the tensor from each stage to the next.
         mesh: the mesh.
+        turned: the order of the modes of the spectrum's block, in which nothing is transposed after the last transform;
+            empty for its own order.
     """
 
     walk: Walk
@@ -69,6 +71,7 @@ class LoweredWalk:
     stages: Ends
     moves: tuple[Lowered, ...]
     mesh: Any
+    turned: tuple[int, ...] = ()
 
     @property
     def tables(self) -> int:
@@ -89,7 +92,13 @@ class LoweredWalk:
 
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` calls it."""
-        block = _run(self._operations(self.norm == "ortho"), block).reshape(self.target.max_local_shape())
+        if self.turned and not self.forward:
+            block = block.transpose(np.argsort(self.turned))
+        block = _run(self._operations(self.norm == "ortho"), block)
+        if self.turned and self.forward:
+            block = block.transpose(self.turned)
+
+        block = block.reshape(self.target.max_local_shape())
         factor = float(scale(self.norm, self.walk.sizes, self.forward)) * prod(map(_divided, self.walk.stages))
         return block if factor == 1 else block * factor
 
@@ -192,10 +201,10 @@ def _padded(own: Sequence[tuple[Distribution, Distribution]]) -> Iterator[list[t
     # in which the mode is whole; such a stage ends one segment and begins the next.
     segments = list[tuple[list[int], list[int]]]()
     passed = [0] * own[0][0].order
-    for before, _ in own:
-        after = [number + (not splits) for number, splits in zip(passed, before.splits, strict=True)]
-        segments.append((passed, after))
-        passed = after
+    for dist, _ in own:
+        ended = [number + (not splits) for number, splits in zip(passed, dist.splits, strict=True)]
+        segments.append((passed, ended))
+        passed = ended
 
     splits = dict[tuple[int, int], set[Any]]()
     for pair, numbers in zip(own, segments, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -292,6 +293,17 @@ def test_derivatives_by_wavenumbers(mesh):
         np.testing.assert_allclose(row, other, rtol=1e-15)
 
 
+@pytest.mark.parametrize("spec", [PartitionSpec(("x", "y")), PartitionSpec("x", "y")])
+def test_any_order_ends_with_a_transform(mesh, spec):
+    """Law: in any order, a compiled program does nothing after its last transform, and the way back nothing before."""
+    fft = FFT((16, 16, 16), spec, mesh, order="any")
+    assert str(fft.target.layout) == ("b c a: block[(0,1),(),()]" if len(spec) == 1 else "b c a: block[(0),(1),()]")
+    x = from_global(numbers(fft.source.shape, "c16", 0), fft.source, mesh)
+    for run, array, end in ((fft.forward, x, -1), (fft.backward, fft.forward(x), 0)):
+        program = jax.jit(run).lower(array).compile().as_text().partition("ENTRY")[2]
+        assert not re.search(r" (fusion|transpose|copy)\(", re.split(r" fft\(", program)[end])
+
+
 def test_a_transform_says_what_it_does_not_take(mesh):
     """Bad arguments are refused before anything runs, and errors say what to write."""
     spec = PartitionSpec("x", "y")
@@ -305,7 +317,7 @@ def test_a_transform_says_what_it_does_not_take(mesh):
         "of float32": lambda: fft.forward(jax.device_put(np.ones((8, 8), "f4"), NamedSharding(mesh, spec))),
         "sharded as": lambda: fft.forward(jax.device_put(np.ones((8, 8), "c16"), NamedSharding(other, spec))),
         "the same": lambda: fft.wavenumbers(L=1, d=1),
-        "has no sharding": lambda: FFT((8, 8), "[(0),()]+(1)", mesh),
+        "is partial": lambda: FFT((8, 8), "[(0),()]+(1)", mesh),
     }
     for words, call in bad.items():
         with pytest.raises(rote.RoteError, match=words):
