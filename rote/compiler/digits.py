@@ -169,29 +169,35 @@ class Table:
 
     step: Step
 
-    def places(self) -> tuple[Ints, Ints]:
-        """The places in blocks from which and to which elements go: arrays [rank, peer, element of the message].
+    def places(self) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+        """The places in blocks from which and to which elements go: arrays [rank, peer, element], one for each part.
 
-        Messages are as long as the longest one. Beyond its end, a message repeats place 0, and goes to a place behind
-        the block. If several arrive at a place, they are contributions.
+        The modes of a part move together, and apart from others; the place of an element is the sum of those in the
+        parts. So a message has one axis for each part, as long as the longest one needs. Beyond its end, places add up
+        to 0 or more where an element is sent, which repeats some, and lead behind the block where it arrives. If
+        several arrive at a place, they are contributions.
 
         >>> from rote.layout.layout import parse
         >>> ends = (parse(text).on(5, 2) for text in ("block[(0)]", "[(0)]"))
-        >>> sent, received = Table(Step("exchange", *ends, (0,))).places()
+        >>> (sent,), (received,) = Table(Step("exchange", *ends, (0,))).places()
         >>> sent.tolist(), received.tolist()
         ([[[0, 2], [1, 0]], [[1, 0], [0, 0]]], [[[0, 1], [2, 3]], [[0, 3], [1, 3]]])
         """
         move, ranks = movement(self.step.before, self.step.after), range(self.step.before.grid.size)
-        longest = max((message.size for rank in ranks for message in move.messages(rank, SENDS)), default=0)
         behind = prod(self.step.after.max_local_shape())
 
-        tables = list[Ints]()
+        tables = list[tuple[Ints, ...]]()
         for side, unused in ((SENDS, 0), (RECEIVES, behind)):
-            table = np.full((len(ranks), len(ranks), longest), unused, np.int64)
-            for rank in ranks:
-                for message in move.messages(rank, side):
-                    table[rank, message.peer, : message.size] = _places(move, message, side)
-            tables.append(table)
+            messages = {(rank, message.peer): message for rank in ranks for message in move.messages(rank, side)}
+            places = {pair: _places(move, message, side) for pair, message in messages.items()}
+            of_parts = list[Ints]()
+            for number in range(len(move.parts)):
+                longest = max([len(of_message[number]) for of_message in places.values()], default=0)
+                table = np.full((len(ranks), len(ranks), longest), unused, np.int64)
+                for pair, of_message in places.items():
+                    table[pair][: len(of_message[number])] = of_message[number]
+                of_parts.append(table)
+            tables.append(tuple(of_parts))
         return tables[SENDS], tables[RECEIVES]
 
     def __str__(self) -> str:
@@ -549,15 +555,15 @@ class _Search:
 # --- tables and print ------------------------------------------------------------------------------------------------
 
 
-def _places(move: Movement, message: Message, side: int) -> Ints:
-    """The places of a message's elements in an array of the largest block's shape, in the order of the message."""
+def _places(move: Movement, message: Message, side: int) -> list[Ints]:
+    """For each part, the places of a message's elements in an array of the largest block's shape, in their order."""
     strides = row_major(move.ends[side].max_local_shape())
-    total = np.zeros((), np.int64)
+    places = list[Ints]()
     for part, group in zip(move.parts, message.groups, strict=True):
         weights = [strides[mode] for mode in (part.before, part.after)[side]]
         offsets = [Lattice(lattice.shape, (lattice.offset(weights, group.own),)) for lattice in group.lattices]
-        total = np.add.outer(total, np.concatenate([lattice.values(0) for lattice in offsets]))
-    return np.asarray(total.reshape(-1), np.int64)
+        places.append(np.concatenate([lattice.values(0) for lattice in offsets]).astype(np.int64, copy=False))
+    return places
 
 
 def _name(digit: int) -> str:

@@ -235,8 +235,16 @@ def _by_table(table: Table, block: Any, mesh: Any) -> Any:
     jax = library()
     lax, jnp = jax.lax, jax.numpy
 
+    # Places are added up on the device, so that the program has the tables of modes, and none of all elements.
     before, after = table.step.before, table.step.after
-    sent, received = (jnp.asarray(places)[rank_of(mesh)] for places in table.places())
+    ends = list[Any]()
+    for parts in table.places():
+        places = jnp.zeros((mesh.size, 1), jnp.int32)
+        for part in parts:
+            added = jnp.asarray(part, jnp.int32)[rank_of(mesh)]
+            places = (places[:, :, None] + added[:, None, :]).reshape(mesh.size, -1)
+        ends.append(places)
+    sent, received = ends
     arrived = lax.all_to_all(block.reshape(-1)[sent], mesh.axis_names, 0, 0)
 
     # Where contributions arrive they begin with what is neutral for their reduction, elsewhere with the target's.

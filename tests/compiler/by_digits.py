@@ -82,10 +82,18 @@ def operate(operation, blocks, axes, ops):
     return coming, [*operation.coming, *rest]
 
 
+def all_places(parts):
+    """The places of all elements, for each rank and peer, from those in parts: their sums."""
+    places = np.zeros((*parts[0].shape[:2], 1), np.int64)
+    for part in parts:
+        places = (places[..., :, None] + part[..., None, :]).reshape(*part.shape[:2], -1)
+    return places
+
+
 def by_table(table, blocks):
     """The blocks after a step by places: each in an array of the largest block's shape."""
     before, after = table.step.before, table.step.after
-    sent, received = table.places()
+    sent, received = map(all_places, table.places())
     results = []
     for rank in range(len(blocks)):
         place, values = received[rank].ravel(), np.ravel([blocks[p].ravel()[sent[p, rank]] for p in range(len(blocks))])

@@ -165,7 +165,7 @@ def test_padding_is_least():
 
 def test_without_padding_there_is_a_table():
     """A tensor that may not be padded keeps its shape, and moves by a table where digits do not fit."""
-    plan = rote.compile("block[(0),()] -> [(0),()]", shape=(8, 7), grid=8)
+    plan = rote.compile("block[(0),()] -> [(0),()]", shape=(24, 7), grid=8)
     digits = plan.digits(pad=False)
     assert digits.plan == plan and digits.padding == (0, 0)
     assert [type(step) for step in digits.steps] == [Table]
@@ -189,6 +189,13 @@ def test_operations_do_not_grow_with_the_tensor():
     large = step_digits(*[layout.on((2**16, 2**16, 2**16), (256, 256)) for layout in layouts])
     assert [operation.kind for operation in small.operations] == [operation.kind for operation in large.operations]
     assert small.before == large.before
+
+
+def test_tables_are_those_of_modes():
+    """A table grows with extents of modes, and not with the number of elements."""
+    plan = rote.compile("cyclic(2)[(0),(),()] -> cyclic(3)[(0),(),()]", shape=(36, 50, 50), grid=2)
+    (table,) = plan.digits().steps
+    assert sum(part.size for parts in table.places() for part in parts) < 1000
 
 
 def test_rooted_layouts_are_refused():
