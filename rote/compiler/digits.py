@@ -191,7 +191,7 @@ class Table:
             messages = {(rank, message.peer): message for rank in ranks for message in move.messages(rank, side)}
             places = {pair: _places(move, message, side) for pair, message in messages.items()}
             of_parts = list[Ints]()
-            for number in range(len(move.parts)):
+            for number in range(max(len(move.parts), 1)):
                 longest = max([len(of_message[number]) for of_message in places.values()], default=0)
                 table = np.full((len(ranks), len(ranks), longest), unused, np.int64)
                 for pair, of_message in places.items():
@@ -563,7 +563,7 @@ def _places(move: Movement, message: Message, side: int) -> list[Ints]:
         weights = [strides[mode] for mode in (part.before, part.after)[side]]
         offsets = [Lattice(lattice.shape, (lattice.offset(weights, group.own),)) for lattice in group.lattices]
         places.append(np.concatenate([lattice.values(0) for lattice in offsets]).astype(np.int64, copy=False))
-    return places
+    return places or [np.zeros(1, np.int64)]  # the one element of a tensor without modes
 
 
 def _name(digit: int) -> str:

@@ -110,6 +110,12 @@ def test_operations_equal_simulation(pair):
     assert check_many(pair, range(60))["digits"] > 10
 
 
+def test_a_tensor_without_modes_moves_by_a_table():
+    """Its one element has a place, though no mode says which."""
+    layouts = rote.parse("[]+min(0,1,2)").on((), (3, 1, 2)), rote.parse("[]+min(0,2)").on((), (2, 1, 3))
+    assert [type(step) for step in check(*layouts).steps] == [Table]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", [any_pair, usual_pair])
 def test_operations_equal_simulation_of_many(pair):
