@@ -187,21 +187,39 @@ class FFT:
     ) -> tuple[Any, ...]:
         """The angular wavenumbers 2 pi k / L of the spectrum, as arrays that broadcast to it; not within `jit`.
 
-        Args:
-            L: the length of the box, one for all axes, or one per axis of `axes`; 2 pi if None. See
-                `rote.fft.FFT.wavenumbers`.
-            nyquist: "keep" the highest wavenumber of an even extent, for even derivatives, or put "zero" there, for
-                odd ones.
-            axes: the axes whose wavenumbers are wanted; all that are transformed if None.
-            d: the spacing of the points, in place of L.
+        Parameters
+        ----------
+        L : float | Sequence[float], optional
+            The length of the box, one for all axes, or one per axis of `axes`; 2 pi if None. See
+            `rote.fft.FFT.wavenumbers`.
+        nyquist : str
+            "keep" the highest wavenumber of an even extent, for even derivatives, or put "zero" there, for
+            odd ones.
+        axes : Sequence[int] | int, optional
+            The axes whose wavenumbers are wanted; all that are transformed if None.
+        d : float | Sequence[float], optional
+            The spacing of the points, in place of L.
 
-        Returns:
+        Returns
+        -------
+        tuple[jax.Array, ...]
             One array per axis of `axes`, sharded as the spectrum along its own axis, with extent 1 along others. Where
             the layout of the spectrum fuses axes, it has the whole shape.
 
-        Raises:
-            LayoutError: there are not as many lengths as axes, one is not positive, or `nyquist` is another word.
-            PlanError: both L and d are given.
+        Raises
+        ------
+        LayoutError
+            There are not as many lengths as axes, one is not positive, or `nyquist` is another word.
+        PlanError
+            Both L and d are given.
+
+        Examples
+        --------
+        >>> import jax, rote
+        >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+        >>> f = rote.jax.FFT((2, 4), P("x", None), mesh, dtype="f4")
+        >>> [k.tolist() for k in f.wavenumbers()]
+        [[[0.0], [-1.0]], [[0.0, 1.0, 2.0]]]
         """
         target, named = self.target, chosen_axes(axes, self.axes, len(self.walk.target.shape))
         if L is not None and d is not None:
@@ -233,20 +251,39 @@ def fftn(
 ) -> Any:
     """The Fourier transform of a sharded array, as `numpy.fft.fftn`; no device has to hold the whole array.
 
-    Args:
-        x: an array with a `NamedSharding`.
-        s: the lengths of the transforms along `axes`, to which x is cut, or padded with zeros at its end.
-        axes: as in NumPy; all if None.
-        norm: "backward", "ortho" or "forward", as in NumPy.
-        layout, mesh: the sharding of x where JAX does not know it, as within `jit`: a PartitionSpec and a mesh.
+    Parameters
+    ----------
+    x : jax.Array
+        An array with a `NamedSharding`.
+    s : Sequence[int] | int, optional
+        The lengths of the transforms along `axes`, to which x is cut, or padded with zeros at its end.
+    axes : Sequence[int] | int, optional
+        As in NumPy; all if None.
+    norm : str, optional
+        "backward", "ortho" or "forward", as in NumPy.
+    layout, mesh : Layout | str | PartitionSpec, optional
+        The sharding of x where JAX does not know it, as within `jit`: a PartitionSpec and a mesh.
 
-    Returns:
+    Returns
+    -------
+    jax.Array
         An array that is sharded as x.
 
-    Raises:
-        PlanError: the sharding of x is not known, or the result has no such sharding, because an extent does not
-            divide; or JAX would change the dtype.
-        LayoutError: axes, lengths or norm do not fit x.
+    Raises
+    ------
+    PlanError
+        The sharding of x is not known, or the result has no such sharding, because an extent does not
+        divide; or JAX would change the dtype.
+    LayoutError
+        Axes, lengths or norm do not fit x.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.fftn(x).real.tolist()
+    [[4.0, 0.0], [0.0, 0.0]]
     """
     return _transform("fft", x, s, axes, norm, layout, mesh)
 
@@ -254,49 +291,112 @@ def fftn(
 def ifftn(
     x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """The inverse of `fftn`, as `numpy.fft.ifftn`; arguments and errors are those of `fftn`."""
+    """The inverse of `fftn`, as `numpy.fft.ifftn`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.ifftn(x).real.tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
     return _transform("ifft", x, s, axes, norm, layout, mesh)
 
 
 def rfftn(
     x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """Half the spectrum of a real array, as `numpy.fft.rfftn`; arguments and errors are those of `fftn`."""
+    """The first half of the spectrum of a real array, as `numpy.fft.rfftn`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 4), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.rfftn(x).shape
+    (2, 3)
+    """
     return _transform("rfft", x, s, axes, norm, layout, mesh)
 
 
 def irfftn(
     x: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """The real array of half a spectrum, as `numpy.fft.irfftn`; arguments and errors are those of `fftn`."""
+    """The real array of half a spectrum, as `numpy.fft.irfftn`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 3), "c8"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.irfftn(x).shape
+    (2, 4)
+    """
     return _transform("irfft", x, s, axes, norm, layout, mesh)
 
 
 def fft(
     x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """The Fourier transform of one axis, as `numpy.fft.fft`; see `fftn`."""
+    """The Fourier transform of one axis, as `numpy.fft.fft`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.fft(x).real.tolist()
+    [[2.0, 0.0], [2.0, 0.0]]
+    """
     return _transform("fft", x, n, axis, norm, layout, mesh)
 
 
 def ifft(
     x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """The inverse of `fft`, as `numpy.fft.ifft`; see `fftn`."""
+    """The inverse of `fft`, as `numpy.fft.ifft`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.ifft(x).real.tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
     return _transform("ifft", x, n, axis, norm, layout, mesh)
 
 
 def rfft(
     x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """Half the spectrum of one axis of a real array, as `numpy.fft.rfft`; see `fftn`."""
+    """The first half of the spectrum along an axis, as `numpy.fft.rfft`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 4), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.rfft(x).shape
+    (2, 3)
+    """
     return _transform("rfft", x, n, axis, norm, layout, mesh)
 
 
 def irfft(
     x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, layout: Any = None, mesh: Any = None
 ) -> Any:
-    """The real array of half a spectrum along one axis, as `numpy.fft.irfft`; see `fftn`."""
+    """The real array of half a spectrum along one axis, as `numpy.fft.irfft`; arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 3), "c8"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.irfft(x).shape
+    (2, 4)
+    """
     return _transform("irfft", x, n, axis, norm, layout, mesh)
 
 
@@ -310,7 +410,16 @@ def dctn(
     layout: Any = None,
     mesh: Any = None,
 ) -> Any:
-    """The cosine transform, as `scipy.fft.dctn`, of type 2 or 3; the other arguments and errors are those of `fftn`."""
+    """The cosine transform, as `scipy.fft.dctn`, of type 2 or 3; the other arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.dctn(x).round(3).tolist()
+    [[16.0, 0.0], [0.0, 0.0]]
+    """
     return _transform(f"dct{type}", x, s, axes, norm, layout, mesh)
 
 
@@ -324,7 +433,16 @@ def idctn(
     layout: Any = None,
     mesh: Any = None,
 ) -> Any:
-    """The inverse of `dctn` of the same type, as `scipy.fft.idctn`; arguments and errors are those of `dctn`."""
+    """The inverse of `dctn` of the same type, as `scipy.fft.idctn`; arguments and errors are those of `dctn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.idctn(rote.jax.dctn(x)).round(3).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _transform(f"idct{type}", x, s, axes, norm, layout, mesh)
 
 
@@ -338,7 +456,16 @@ def dstn(
     layout: Any = None,
     mesh: Any = None,
 ) -> Any:
-    """The sine transform, as `scipy.fft.dstn`, of type 2 or 3; the other arguments and errors are those of `fftn`."""
+    """The sine transform, as `scipy.fft.dstn`, of type 2 or 3; the other arguments and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.dstn(x, type=3).shape
+    (2, 2)
+    """
     return _transform(f"dst{type}", x, s, axes, norm, layout, mesh)
 
 
@@ -352,7 +479,16 @@ def idstn(
     layout: Any = None,
     mesh: Any = None,
 ) -> Any:
-    """The inverse of `dstn` of the same type, as `scipy.fft.idstn`; arguments and errors are those of `dstn`."""
+    """The inverse of `dstn` of the same type, as `scipy.fft.idstn`; arguments and errors are those of `dstn`.
+
+    Examples
+    --------
+    >>> import jax, rote
+    >>> mesh, P = jax.make_mesh((1,), ("x",)), jax.sharding.PartitionSpec
+    >>> x = jax.device_put(jax.numpy.ones((2, 2), "f4"), jax.sharding.NamedSharding(mesh, P("x")))
+    >>> rote.jax.idstn(rote.jax.dstn(x)).round(3).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _transform(f"idst{type}", x, s, axes, norm, layout, mesh)
 
 
