@@ -52,7 +52,7 @@ DOORS = (rote.array_api, rote.array_api.fft, rote.array_api.linalg, rote.jax, ro
 
 # With these a first sentence is a noun phrase: what comes back. One that opens with a verb wants a section `Returns`.
 NOUN_PHRASE = {
-    *("A", "All", "Along", "An", "Each", "Every", "Memory", "One", "Per", "The", "This", "Whether", "Why"),
+    *("A", "All", "Along", "An", "Each", "Every", "Half", "Memory", "One", "Per", "The", "This", "Whether", "Why"),
     *("Eigenvalues", "Evenly", "Grids", "Layouts", "Orthogonal", "Powers", "Shapes", "Signs", "Singular", "Tensors"),
 }
 
