@@ -211,12 +211,12 @@ def job(
     ----------
     shape : Sequence[int] | int
         As for `scaling`.
-    dtype : DTypeLike, default 'c16'
-        As for `scaling`.
     nodes : int
         The number of nodes.
     machine : Machine | str, optional
         A machine with a profile, its name or its file.
+    dtype : DTypeLike, default 'c16'
+        As for `scaling`.
 
     Returns
     -------

@@ -150,10 +150,10 @@ def quantile(*args: Any, **options: Any) -> Any:
         As for `median`.
     overwrite_input : bool, default False
         As for `median`.
-    keepdims : bool, default False
-        As for `median`.
     method : str, default 'linear'
         A method of `numpy.quantile`.
+    keepdims : bool, default False
+        As for `median`.
     weights : array_like, optional
         Of the tensor's shape, or of the extents along `axis`; only with the method "inverted_cdf".
 

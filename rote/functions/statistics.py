@@ -161,12 +161,14 @@ def var(*args: Any, **options: Any) -> Any:
         The tensor.
     axis : int | tuple[int, ...], optional
         One mode, several, or None for all.
-    ddof, correction : float, optional
-        Two names for the number that is subtracted from the number of elements; 0 if neither is given.
+    ddof : float, default 0
+        The number that is subtracted from the number of elements.
     keepdims : bool, default False
         Whether reduced modes stay, with extent 1.
     mean : array_like, optional
         The mean, with extent 1 along the reduced modes, if it is known.
+    correction : float, optional
+        Another name of `ddof`.
 
     Raises
     ------

@@ -192,9 +192,8 @@ class FFT:
         L : float | Sequence[float], optional
             The length of the box, one for all axes, or one per axis of `axes`; 2 pi if None. See
             `rote.fft.FFT.wavenumbers`.
-        nyquist : str
-            "keep" the highest wavenumber of an even extent, for even derivatives, or put "zero" there, for
-            odd ones.
+        nyquist : {'keep', 'zero'}, default 'keep'
+            "keep" the highest wavenumber of an even extent, for even derivatives, or put "zero" there, for odd ones.
         axes : Sequence[int] | int, optional
             The axes whose wavenumbers are wanted; all that are transformed if None.
         d : float | Sequence[float], optional
@@ -261,7 +260,7 @@ def fftn(
         As in NumPy; all if None.
     norm : str, optional
         "backward", "ortho" or "forward", as in NumPy.
-    layout, mesh : Layout | str | PartitionSpec, optional
+    layout, mesh : PartitionSpec and jax.sharding.Mesh, optional
         The sharding of x where JAX does not know it, as within `jit`: a PartitionSpec and a mesh.
 
     Returns
@@ -272,8 +271,8 @@ def fftn(
     Raises
     ------
     PlanError
-        The sharding of x is not known, or the result has no such sharding, because an extent does not
-        divide; or JAX would change the dtype.
+        The sharding of x is not known, or the result has no such sharding, because an extent does not divide; or JAX
+        would change the dtype.
     LayoutError
         Axes, lengths or norm do not fit x.
 

@@ -191,12 +191,12 @@ class DistTensor(ArrayProtocols):
         ----------
         local : ArrayLike
             As in `from_local`.
-        comm : object, optional
-            As in `from_local`.
         slices : Sequence[slice]
             Per mode, the global indices that this rank holds; for an empty block, any empty slice.
         shape : Iterable[int] | int
             The shape of the whole tensor.
+        comm : object, optional
+            As in `from_local`.
 
         Raises
         ------
@@ -457,10 +457,10 @@ class DistTensor(ArrayProtocols):
 
         Parameters
         ----------
-        out : DistTensor, optional
-            The tensor to fill, which may share this one's memory; a new one if None.
         layout : Layout | str
             As in `redistribute`.
+        out : DistTensor, optional
+            The tensor to fill, which may share this one's memory; a new one if None.
         grid : Grid | Sequence[int] | int, optional
             As in `redistribute`.
         method : str, default 'auto'

@@ -278,13 +278,27 @@ def test_sections_are_those_of_numpydoc() -> None:
     assert wrong == {}
 
 
+def entries_of(value: object, title: str) -> list[str]:
+    """The names in a section of a docstring, a string for each line that begins an entry."""
+    section = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n|\Z)", inspect.getdoc(value) or "", re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^\S.*", section[1], re.MULTILINE) if section else []
+    return [line.partition(" : ")[0] for line in lines]
+
+
 def test_each_attribute_has_an_entry() -> None:
     """Two names on one line are no attributes to the book, which takes the first for the type of the second."""
-    texts = {name: inspect.getdoc(value) or "" for name, value in (described() | listed_only()).items()}
-    tables = {
-        name: re.split(r"\n\w[\w ]*\n---", text.partition("\nAttributes\n")[2])[0] for name, text in texts.items()
-    }
-    assert {name for name, table in tables.items() if re.search(r"^\w+, ", table, re.MULTILINE)} == set()
+    things = described() | listed_only()
+    assert [name for name, value in things.items() if "," in "".join(entries_of(value, "Attributes"))] == []
+
+
+def test_parameters_stand_in_the_order_of_the_signature() -> None:
+    """A section describes parameters that there are, in their order."""
+    wrong = {}
+    for name, value in described().items():
+        words = re.findall(r"\w+", " ".join(entries_of(value, "Parameters")))
+        if words and words != [word for word in inspect.signature(value).parameters if word in words]:  # type: ignore[arg-type]
+            wrong[name] = words
+    assert wrong == {}
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

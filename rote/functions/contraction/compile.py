@@ -191,12 +191,12 @@ def einsum_scaling(
         As for `compile_einsum`.
     shapes : Sequence[Sequence[int] | int]
         As for `compile_einsum`.
+    ranks : Sequence[int]
+        The numbers of ranks, in ascending order.
     dtype : DTypeLike, default 'f8'
         As for `compile_einsum`.
     machine : Machine | str, optional
         As for `compile_einsum`.
-    ranks : Sequence[int]
-        The numbers of ranks, in ascending order.
     show : Callable[[str], object], optional
         Is called with the lines of the table as soon as they are known, for example `print`.
 
