@@ -134,6 +134,11 @@ class FFT:
     GatherWarning
         Every rank comes to hold a whole axis that was split; on rank 0.
 
+    See Also
+    --------
+    rote.fft.fftn : Transform without a plan of one's own.
+    rote.fft.compare : Compare the walks that may be taken.
+
     Notes
     -----
     Source: slab and pencil, Dalcin et al. (2019, sections 3.3, 3.5, 3.6); rows, Duy and Ozaki (2015, section 2);

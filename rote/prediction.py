@@ -219,6 +219,11 @@ def predict(planned: Planned, machine: Machine | str | None = None) -> Predictio
     PlanError
         There is no such machine, or it has fewer nodes.
 
+    See Also
+    --------
+    rote.fft.compare : Compare walks of an FFT.
+    rote.fft.scaling : Predict an FFT on many numbers of ranks.
+
     Examples
     --------
     >>> import rote

@@ -104,6 +104,11 @@ def run(plan: Plan | Simulated, blocks: Sequence[Any]) -> list[Array]:
         A block has another shape than its rank's in the plan's source, or a contraction's another dtype; a contraction
         has another number of operands.
 
+    See Also
+    --------
+    rote.simulate.scatter : Make the blocks of an array.
+    rote.simulate.gather : Join blocks to an array.
+
     Examples
     --------
     >>> import numpy as np, rote

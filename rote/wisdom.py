@@ -327,6 +327,10 @@ def export(path: str | os.PathLike[str]) -> int:
     OSError
         The file cannot be written.
 
+    See Also
+    --------
+    rote.wisdom.include : Keep the decisions of a file.
+
     Examples
     --------
     >>> from rote import wisdom
@@ -359,6 +363,10 @@ def include(path: str | os.PathLike[str]) -> int:
         The file cannot be read.
     RoteError
         `export` did not write the file; then nothing of it is kept.
+
+    See Also
+    --------
+    rote.wisdom.export : Write the file.
 
     Examples
     --------

@@ -68,6 +68,10 @@ def scaling(
     PlanError
         There is no such machine.
 
+    See Also
+    --------
+    rote.fft.compare : Compare walks on one number of ranks.
+
     Examples
     --------
     >>> import rote
@@ -230,6 +234,10 @@ def job(
     PlanError
         The machine has no nodes, or too few; or a node has too little memory, and the message says how many nodes are
         enough.
+
+    See Also
+    --------
+    rote.fft.compare : Compare walks on one number of ranks.
 
     Examples
     --------

@@ -584,6 +584,11 @@ def compare(
     PlanError
         There are too many grids.
 
+    See Also
+    --------
+    rote.fft.scaling : Compare numbers of ranks.
+    rote.fft.job : Choose ranks and threads for some nodes.
+
     Examples
     --------
     >>> import rote

@@ -150,6 +150,12 @@ def fftn(*args: Any, **options: Any) -> DistTensor:
     TypeError
         x is not a tensor.
 
+    See Also
+    --------
+    rote.fft.ifftn : The inverse.
+    rote.fft.rfftn : The transform of real numbers.
+    rote.fft.FFT : Plan once, run again and again.
+
     Notes
     -----
     Source: Dalcin et al. (2019, eq. 5).
@@ -209,6 +215,10 @@ def irfftn(*args: Any, **options: Any) -> DistTensor:
     -------
     DistTensor
         A real tensor. x keeps its values.
+
+    See Also
+    --------
+    rote.fft.rfftn : The transform that it inverts.
 
     Notes
     -----

@@ -293,6 +293,10 @@ def convolve(
     LayoutError
         Order, extents, communicator or mode do not fit, or `fftn` does not take x's layout.
 
+    See Also
+    --------
+    rote.fft.correlate : The correlation of two tensors.
+
     Examples
     --------
     >>> import rote

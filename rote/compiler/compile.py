@@ -73,6 +73,12 @@ def compile(
     NotationError
         The text is not a transition.
 
+    See Also
+    --------
+    rote.tradeoff : The plans that no other beats in both seconds and memory.
+    rote.expect : Assert what a plan does.
+    rote.predict : The seconds and bytes of a plan on a machine.
+
     Notes
     -----
     Source: the global redistribution of Dalcin et al. (2019, section 3.2, eq. 11), extended to several modes at once
@@ -127,6 +133,10 @@ def tradeoff(
         As for `compile`.
     machine : Machine | str, optional
         As for `compile`.
+
+    See Also
+    --------
+    rote.compile : The one plan within a limit of memory.
 
     Examples
     --------
@@ -263,6 +273,10 @@ def expect(
         `steps` names a kind that does not exist.
     TypeError
         `plan` is neither a plan nor a contraction.
+
+    See Also
+    --------
+    rote.compile : Make a plan.
 
     Examples
     --------

@@ -188,6 +188,10 @@ def relabel(
         The distributions are of different tensors or numbers of ranks; one of them is partial; blocks are too large to
         be compared exactly (more than some 2**53 / 4P elements in common); or scipy is missing.
 
+    See Also
+    --------
+    rote.compile : Plan a move that keeps the numbers of ranks.
+
     Notes
     -----
     Source: Kabić, Pintarelli, Kozhevnikov, VandeVondele, "COSTA: Communication-Optimal Shuffle and Transpose Algorithm

@@ -175,6 +175,10 @@ def config(
     TypeError
         `layout` is no function.
 
+    See Also
+    --------
+    rote.trace : List the moves that are made.
+
     Examples
     --------
     >>> import numpy as np, rote
@@ -208,6 +212,10 @@ def trace() -> Iterator[list[DataMove]]:
     -------
     AbstractContextManager[list[DataMove]]
         A context manager that gives the list; moves inside its block are added to it.
+
+    See Also
+    --------
+    rote.config : Refuse or allow implicit moves.
 
     Examples
     --------

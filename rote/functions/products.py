@@ -111,6 +111,10 @@ def einsum(
     PlanError
         Every contraction needs more than `max_bytes`.
 
+    See Also
+    --------
+    rote.compile_einsum : Plan a contraction before it runs.
+
     Examples
     --------
     >>> import rote

@@ -111,6 +111,10 @@ def cho_factor(a: T, lower: bool = False, *, layout: LayoutLike = None) -> tuple
     numpy.linalg.LinAlgError
         The matrix is not positive definite; raised on all ranks.
 
+    See Also
+    --------
+    rote.linalg.cho_solve : Solve systems by the factor.
+
     Examples
     --------
     >>> import rote
@@ -140,6 +144,10 @@ def cho_solve(c_and_lower: tuple[T, bool], b: Any, *, layout: LayoutLike = None)
         `b` has another number of rows.
     numpy.linalg.LinAlgError
         There is a 0 on the diagonal; raised on all ranks.
+
+    See Also
+    --------
+    rote.linalg.cho_factor : Factor the matrix.
 
     Examples
     --------
@@ -176,6 +184,10 @@ def lu_factor(a: T, *, layout: LayoutLike = None) -> tuple[T, T]:
     ------
     LayoutError
         `a` is not a matrix.
+
+    See Also
+    --------
+    rote.linalg.lu_solve : Solve systems by the factors.
 
     Examples
     --------
@@ -225,6 +237,10 @@ def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0, *, 
         `b` has another number of rows.
     ValueError
         `trans` is none of these.
+
+    See Also
+    --------
+    rote.linalg.lu_factor : Factor the matrix.
 
     Examples
     --------

@@ -112,6 +112,11 @@ def load(
     CommError
         Ranks give different paths, steps or names.
 
+    See Also
+    --------
+    rote.save : Write tensors.
+    rote.contents : List what is in a file.
+
     Examples
     --------
     >>> import numpy as np, rote

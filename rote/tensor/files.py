@@ -112,6 +112,11 @@ def save(
     TypeError
         `x` is neither a tensor nor tensors by name.
 
+    See Also
+    --------
+    rote.load : Read a tensor.
+    rote.contents : List what is in a file.
+
     Examples
     --------
     >>> import numpy as np, rote
@@ -303,6 +308,10 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
         As `load`, the same error on all ranks.
     CommError
         Ranks give different paths or steps.
+
+    See Also
+    --------
+    rote.load : Read a tensor.
 
     Examples
     --------

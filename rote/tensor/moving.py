@@ -266,6 +266,10 @@ def redistribute(
     TypeError
         One of `tensors` is not a tensor.
 
+    See Also
+    --------
+    rote.DistTensor.redistribute : Move one tensor.
+
     Examples
     --------
     >>> import numpy as np, rote

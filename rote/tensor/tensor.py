@@ -125,6 +125,12 @@ class DistTensor(ArrayProtocols):
         TypeError
             The array has a mask.
 
+        See Also
+        --------
+        rote.DistTensor.from_function : Compute each block from its global indices.
+        rote.DistTensor.from_local : Take blocks that are already on their ranks.
+        rote.load : Read each rank's part of a file.
+
         Examples
         --------
         >>> import numpy as np
@@ -163,6 +169,11 @@ class DistTensor(ArrayProtocols):
         ------
         LayoutError
             On some rank the block does not have the shape that the layout gives it; raised on all ranks.
+
+        See Also
+        --------
+        rote.DistTensor.from_slices : Find the layout from the slices of blocks.
+        rote.Distribution.from_ranges : Find the layout from ranges of indices.
 
         Examples
         --------
@@ -419,6 +430,12 @@ class DistTensor(ArrayProtocols):
         TypeError
             `out` is not a tensor.
 
+        See Also
+        --------
+        rote.redistribute : Move several tensors in one exchange.
+        rote.DistTensor.move_to : Bind a move that is made again and again.
+        rote.compile : Look at the plan before it runs.
+
         Examples
         --------
         >>> import rote
@@ -484,6 +501,10 @@ class DistTensor(ArrayProtocols):
         TypeError
             `out` is not a tensor.
 
+        See Also
+        --------
+        rote.DistTensor.redistribute : Move once.
+
         Examples
         --------
         >>> import rote
@@ -502,6 +523,11 @@ class DistTensor(ArrayProtocols):
         LayoutError
             The copies of the ranks of some node would take more than half of its memory, and
             `rote.config(gather="allow")` is not set; on all ranks.
+
+        See Also
+        --------
+        rote.DistTensor.redistribute : Move to another layout without a gather.
+        rote.DistTensor.on_roots : Keep a tensor on the ranks that hold it.
 
         Examples
         --------
@@ -641,6 +667,11 @@ class DistTensor(ArrayProtocols):
         LayoutError
             Blocks are not boxes; there is not one width per mode; `out` does not fit.
 
+        See Also
+        --------
+        rote.DistTensor.accumulate_halo : The transpose: add ghost cells to their owners.
+        rote.DistTensor.halo_plan : The messages and bytes, without a move.
+
         Examples
         --------
         >>> import numpy as np, rote
@@ -672,6 +703,10 @@ class DistTensor(ArrayProtocols):
         ------
         LayoutError
             An array has another shape or dtype (raised on all ranks); or as `halo`.
+
+        See Also
+        --------
+        rote.DistTensor.halo : Fetch ghost cells.
 
         Examples
         --------

@@ -88,6 +88,11 @@ def compile_einsum(
     TypeError
         Tensors are given instead of shapes.
 
+    See Also
+    --------
+    rote.einsum : Contract tensors in one call.
+    rote.einsum_scaling : Predict a contraction on many numbers of ranks.
+
     Notes
     -----
     Source: the assignments of grid modes to letters contain SUMMA (van de Geijn and Watts 1997), the three-dimensional
@@ -210,6 +215,10 @@ def einsum_scaling(
     ------
     LayoutError, PlanError, TypeError
         As for `compile_einsum`.
+
+    See Also
+    --------
+    rote.compile_einsum : Plan a contraction on one grid.
 
     Examples
     --------
