@@ -105,7 +105,8 @@ def test_jax_18591():
         rows = spread(np.ones((8, 8)), "block[(0),()]", comm)
         return rows + spread(np.ones((8, 8)), "block[(),(0)]", comm)
 
-    with pytest.warns(rote.MoveWarning, match=r"test_pages_scorecard\.py:\d+: add moves up to \d+ bytes to each rank: block"):
+    told = r"test_pages_scorecard\.py:\d+: add moves up to \d+ bytes to each rank: block"
+    with pytest.warns(rote.MoveWarning, match=told):
         rote.run(program, ranks=2)
 
 
