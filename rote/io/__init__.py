@@ -24,7 +24,7 @@ from ..units import in_bytes
 from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_netcdf, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, is_npy, write_npy
-from .stored import Contents, Part, StoredTensor, check_dtype, check_file, check_path
+from .stored import Contents, Field, StoredTensor, check_dtype, check_file, check_path
 from .transfer import Advance, progress
 from .zarr import contents_zarr, fill_zarr, is_store, write_zarr, written_in_zarr
 
@@ -42,7 +42,7 @@ class Format(NamedTuple):
     read_in: Callable[[Distribution], Distribution]  # a similar one, in which a tensor is read
     contents: Callable[[Path, int | None, str | None], Contents]  # what a file holds at a step, or of it one name
     fill: Callable[[Path, StoredTensor, Distribution, Comm, Array, Advance], None]  # reads into this rank's block
-    put: Callable[[Path, Sequence[Part], Comm, Mapping[str, Any], int | None, Advance], None]  # a file or a step of one
+    put: Callable[[Path, Sequence[Field], Comm, Mapping[str, Any], int | None, Advance], None]  # a file or a step
 
     def look(self, path: Path, step: int | None, comm: Comm, name: str | None) -> Contents:
         """What a file holds at a step, or of it one name; only rank 0 reads."""
@@ -80,7 +80,7 @@ class Format(NamedTuple):
     def write(
         self,
         path: Path,
-        parts: Sequence[Part],
+        parts: Sequence[Field],
         comm: Comm,
         attributes: Mapping[str, Any],
         step: int | None,
@@ -90,7 +90,7 @@ class Format(NamedTuple):
         with progress(comm, "writing", path, sum(part.block.nbytes for part in parts), listener) as advance:
             self.put(path, parts, comm, attributes, step, advance)
 
-    def check(self, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> None:
+    def check(self, path: Path, parts: Sequence[Field], attributes: Mapping[str, Any], step: int | None) -> None:
         """Refuse tensors, attributes or a step that the format cannot hold."""
         for part in parts:
             check_dtype(part.block.dtype, part.name or "the tensor", self.most)

@@ -48,7 +48,7 @@ from .stored import (
     UNNAMED,
     WHOLE_COPY,
     Contents,
-    Part,
+    Field,
     StoredTensor,
     check_file,
     is_number,
@@ -151,7 +151,7 @@ def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, 
 
 
 def write_hdf5(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+    path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write all ranks' parts, distributed as `written_in_hdf5` says, as one file or as one step of it. Collective.
 
@@ -165,7 +165,7 @@ def write_hdf5(
 
 
 def _replace(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+    path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write a file that no other job of Rote writes."""
     world = comm.handle if isinstance(comm, MpiHandle) and parallel() else None
@@ -188,7 +188,7 @@ def _version_of_file(path: Path) -> Version | None:
 
 
 def _put_all(
-    path: Path, draft: Draft, parts: Sequence[Part], comm: Comm, world: Any, step: int | None, advance: Advance
+    path: Path, draft: Draft, parts: Sequence[Field], comm: Comm, world: Any, step: int | None, advance: Advance
 ) -> None:
     """Write the parts of all ranks into a draft: at once if there is an MPI communicator for that, or else in turn."""
     h5py = _library()
@@ -414,19 +414,19 @@ def _attributes(node: Any, *names: str) -> dict[str, Any]:
 
 
 def write_netcdf(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+    path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write an HDF5 file that netCDF reads, in which each mode has a name: as `write_hdf5`."""
     write_hdf5(path, _with_all_names(parts), comm, attributes, step, advance)
 
 
-def _with_all_names(parts: Sequence[Part]) -> list[Part]:
+def _with_all_names(parts: Sequence[Field]) -> list[Field]:
     """The parts, with a name for each mode; modes of one extent share it, as netCDF does it, but not in one tensor."""
     taken = {name for part in parts for name in (part.name or UNNAMED, *(part.dims or ()))}
     free = (name for name in map("dim_{}".format, count()) if name not in taken)
     names = defaultdict[tuple[int, int], str](lambda: next(free))
 
-    def with_names(part: Part) -> Part:
+    def with_names(part: Field) -> Field:
         shape = part.dist.shape
         keys = [(extent, shape[:mode].count(extent)) for mode, extent in enumerate(shape)]
         return part._replace(dims=part.dims or tuple([names[key] for key in keys]))
@@ -435,7 +435,7 @@ def _with_all_names(parts: Sequence[Part]) -> list[Part]:
 
 
 def _begin(
-    path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None, at_once: bool, draft: Draft
+    path: Path, parts: Sequence[Field], attributes: Mapping[str, Any], step: int | None, at_once: bool, draft: Draft
 ) -> None:
     """Create all datasets and attributes in a draft file, which for a step starts as a copy of the existing file."""
     h5py = _library()
@@ -483,7 +483,7 @@ def _refuse_open(path: str) -> None:
             return
 
 
-def _name_modes(group: Any, parts: Sequence[Part]) -> None:
+def _name_modes(group: Any, parts: Sequence[Field]) -> None:
     """Attach a dimension scale to each named mode: the tensor of the name, or a data set that is only a length."""
     scales = {part.name or UNNAMED for part in parts if part.dims == (part.name or UNNAMED,)}
     for name in scales:
@@ -542,7 +542,7 @@ def _room(dist: Distribution, dtype: np.dtype[Any], index: tuple[IndexSet, ...])
     return _SLACK + touched * (prod(chunks) * dtype.itemsize + 128)
 
 
-def _put(file: Any, parts: Sequence[Part], rank: int, step: int | None, advance: Advance) -> None:
+def _put(file: Any, parts: Sequence[Field], rank: int, step: int | None, advance: Advance) -> None:
     group = file if step is None else file[str(step)]
     for name, block, dist, *_ in parts:
         if block.size and writes(dist, rank):
@@ -581,7 +581,7 @@ def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[
 
 
 def write_xdmf(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+    path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write an HDF5 file, or a step of it, and then the XDMF file that describes all of its steps.
 

@@ -34,7 +34,7 @@ from ..runtime.exchange.messages import sub_comm
 from ..runtime.plans import bind
 from ..runtime.regions import file_region, is_reordered
 from .layouts import LARGE, in_rows, longest_run, run_length, writes
-from .stored import WHOLE_COPY, Contents, Part, StoredTensor, check_dtype, check_file, pick_step, reason
+from .stored import WHOLE_COPY, Contents, Field, StoredTensor, check_dtype, check_file, pick_step, reason
 from .transfer import Advance, Draft, replacing, reserve
 from .versions import Replaced, Version, one_version
 
@@ -103,7 +103,7 @@ def _read_window(
 
 
 def write_npy(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+    path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write all ranks' parts of one tensor as a `.npy` file, byte for byte as `numpy.save` would. Collective.
 

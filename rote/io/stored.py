@@ -23,7 +23,7 @@ from ..runtime.comm.rawfile import plainly
 from .packed import Packing
 from .window import Window
 
-__all__ = ["MARK", "STEP", "WHOLE", "WHOLE_COPY", "Contents", "Part", "StoredTensor", "as_attributes", "as_dims"]
+__all__ = ["MARK", "STEP", "WHOLE", "WHOLE_COPY", "Contents", "Field", "StoredTensor", "as_attributes", "as_dims"]
 __all__ += ["as_step", "check_dtype", "check_file", "check_name", "check_path", "check_size"]
 __all__ += ["is_number", "kept_attributes", "pick_step", "readably", "reason", "refuse_foreign", "refuse_partial"]
 __all__ += ["UNNAMED", "tensors_and_reasons", "with_scales"]
@@ -41,8 +41,8 @@ _PACKING = ("_FillValue", "_Unsigned")  # attributes of netCDF that begin as Rot
 _LARGEST = 2**63  # of numbers and sizes in bytes, the first that 64 bits with a sign do not hold
 
 
-class Part(NamedTuple):
-    """This rank's part of a named tensor that will be written."""
+class Field(NamedTuple):
+    """This rank's block of a named tensor that will be written, with its names of modes and attributes."""
 
     name: str
     block: Array
@@ -282,7 +282,7 @@ def as_dims(dims: Sequence[str] | str | None, name: str, shape: tuple[int, ...])
     return names
 
 
-def with_scales(parts: Sequence[Part]) -> list[Part]:
+def with_scales(parts: Sequence[Field]) -> list[Field]:
     """The parts; a tensor that has the name of a mode is the mode's scale, whose own mode has that name too.
 
     Refuses one name for modes of several extents, and a scale that is not as long as its mode: of such a file, xarray

@@ -36,7 +36,7 @@ from .stored import (
     UNNAMED,
     WHOLE,
     Contents,
-    Part,
+    Field,
     StoredTensor,
     is_number,
     kept_attributes,
@@ -238,7 +238,7 @@ def _chunks(folder: Folder, keys: Iterable[str]) -> dict[str, Version | None]:
 
 
 def write_zarr(
-    path: Path, parts: Sequence[Part], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
+    path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write all ranks' parts, distributed as `written_in_zarr` says, as one store or as one step of it. Collective.
 
@@ -368,7 +368,7 @@ def is_store(path: Path) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in (_METADATA, ".zgroup", ".zarray"))
 
 
-def _begin(draft: Draft, path: Path, parts: Sequence[Part], attributes: Mapping[str, Any], step: int | None) -> Draft:
+def _begin(draft: Draft, path: Path, parts: Sequence[Field], attributes: Mapping[str, Any], step: int | None) -> Draft:
     """Write the metadata of all arrays into a folder, which becomes the store, or a step of it."""
     zarr = _library()
     target = draft.target
@@ -402,7 +402,7 @@ def _inner(draft: Draft, step: int) -> str:
     return os.path.join(draft.path, str(step))
 
 
-def _make(folder: str, parts: Sequence[Part], attributes: Mapping[str, Any], mark: Mapping[str, Any]) -> None:
+def _make(folder: str, parts: Sequence[Field], attributes: Mapping[str, Any], mark: Mapping[str, Any]) -> None:
     """Create the metadata of arrays, and of their group, unless there is only a root array."""
     zarr = _library()
     root = not parts[0].name  # which has the attributes itself, for there is no group
@@ -441,7 +441,7 @@ def _mark_whole(path: str) -> None:
         json.dump({**metadata, _FIELD: {"must_understand": False, "chunks": WHOLE}}, file, indent=2)
 
 
-def _put(folder: str, part: Part, rank: int, advance: Advance) -> None:
+def _put(folder: str, part: Field, rank: int, advance: Advance) -> None:
     zarr = _library()
     array = zarr.open_array(folder, mode="r+").with_config(_KEEP)
     extents = array.shards or array.chunks

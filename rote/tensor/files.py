@@ -21,7 +21,7 @@ from ..io.layouts import without_view
 from ..io.stored import (
     UNNAMED,
     Contents,
-    Part,
+    Field,
     StoredTensor,
     as_attributes,
     as_dims,
@@ -150,14 +150,14 @@ def save(
         if attributes is None and isinstance(x, Mapping):
             attributes = getattr(x, "attrs", None)
         values = as_attributes(_with_numbers(attributes))
-        form, number, parts = format_of(path), as_step(step), list[Part]()
+        form, number, parts = format_of(path), as_step(step), list[Field]()
         for name, tensor in tensors.items():
             if named:
                 check_name(name)
             refuse_partial(tensor.distribution, name)
             modes = as_dims(names.get(name), name, tensor.shape)
             attached = as_attributes(_with_numbers(described.get(name)))
-            parts.append(Part(name, tensor.local, tensor.distribution, modes, attached))
+            parts.append(Field(name, tensor.local, tensor.distribution, modes, attached))
         parts = with_scales(parts)
         form.check(path, parts, values, number)
 

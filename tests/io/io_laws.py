@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rote.errors import CommError, RoteError
 from rote.io import FORMATS
 from rote.io.layouts import in_long_runs
-from rote.io.stored import Part, StoredTensor
+from rote.io.stored import Field, StoredTensor
 from rote.layout.distribution import Distribution
 from rote.layout.layout import parse
 from rote.runtime import Comm, collective_errors, world
@@ -65,7 +65,7 @@ def raised(comm: Comm, call: Callable[[], object], kind: type[Exception], *parts
 
 def write_npy(path: Path | str, block: NDArray[Any], dist: Distribution, comm: Comm) -> None:
     """Write a block as this rank's part of a `.npy` file."""
-    FORMATS[0].write(path, [Part("", block, dist)], comm, {}, None, None)
+    FORMATS[0].write(path, [Field("", block, dist)], comm, {}, None, None)
 
 
 def read_block(path: Path | str, stored: StoredTensor, dist: Distribution, comm: Comm) -> NDArray[Any]:
