@@ -447,6 +447,12 @@ def check_refusals(comm: Comm) -> None:
     for function in (np.linalg.cholesky, np.linalg.inv, np.linalg.eigh, np.linalg.eigvalsh, np.linalg.det):
         agreed_error(comm, "must be square", function, laid(np.ones((4, 6)), LAYOUTS[0], comm))
         agreed_error(comm, "float128", function, laid(np.eye(4, dtype="g"), LAYOUTS[0], comm))
+    for dtype, text in product(("f8", "c16"), LAYOUTS[1:3]):  # of several tiles, where MKL's INFO is 0
+        for at in (np.s_[:, 75], np.s_[75], np.s_[:, 149]):
+            several = numbers((150, 150), dtype)
+            several[at] = 0
+            agreed_error(comm, "Singular matrix", np.linalg.inv, laid(several, text, comm))
+            agreed_error(comm, "Singular matrix", np.linalg.solve, laid(several, text, comm), np.ones(150))
     agreed_error(comm, "square matrices", np.linalg.solve, x, np.ones(3))
     for bad in (np.nan, np.inf):
         a = np.eye(n)
