@@ -16,7 +16,7 @@ from ..caches import memoized
 from ..errors import LayoutError, PlanError
 from ..fft.check import build, name_modes
 from ..fft.families import is_text
-from ..fft.families.choose import choices, walk_of, walks
+from ..fft.families.choose import choices, crowded, walk_of, walks
 from ..fft.families.transpose import ending, transpose
 from ..fft.request import (
     Norm,
@@ -79,6 +79,10 @@ class FFT:
         The walk of the array as it is, without padding.
     mesh : jax.sharding.Mesh
         The mesh.
+    axes : tuple[int, ...]
+        The transformed axes, numbered from 0, in NumPy's order.
+    lowered : tuple[LoweredWalk, LoweredWalk]
+        The two directions as functions, which `rote.jax.virtual` takes, too.
     source : Distribution
         The distribution of the input, on padded extents: arrays are in its stored order.
     target : Distribution
@@ -557,7 +561,9 @@ def _candidates(
     candidates = [*walks(choices(source, request, output))]
     if output is not None:
         with suppress(LayoutError):  # short ways cut axes into more parts, which may not divide an extent
-            candidates.append(build(source, ending(transpose(source, request), output), request))
+            longer = build(source, ending(transpose(source, request), output), request)
+            if not crowded(longer):  # no device comes to hold much more than its part
+                candidates.append(longer)
     return candidates
 
 

@@ -293,6 +293,16 @@ def test_derivatives_by_wavenumbers(mesh):
         np.testing.assert_allclose(row, other, rtol=1e-15)
 
 
+@pytest.mark.parametrize("points", [13, 16, 20, 64])
+def test_a_single_axis_is_not_gathered(mesh, points):
+    """One axis that is split, of many factors or prime, stays split: no device holds much more than its part."""
+    fft = FFT(points, PartitionSpec("y"), mesh)
+    longer = 2 if points == 13 else 1  # a chirp is of twice as many points
+    most = max(prod(stage.before.max_local_shape()) for stage in fft.walk.stages)
+    assert most <= longer * 2 * -(-points // 4)
+    check(Case((2, 4), (points,), PartitionSpec("y"), {0: "fft"}, "c16", "natural", "ortho"), points)
+
+
 @pytest.mark.parametrize("spec", [PartitionSpec(("x", "y")), PartitionSpec("x", "y")])
 def test_any_order_ends_with_a_transform(mesh, spec):
     """Law: in any order, a compiled program does nothing after its last transform, and the way back nothing before."""
