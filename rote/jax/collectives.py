@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import product
 from math import prod
@@ -15,7 +15,7 @@ from ..errors import PlanError
 from ..layout.grid import row_major
 from .meshes import check_mesh, library
 
-__all__ = ["exchanged", "gathered", "permuted", "rank_of", "summed", "virtual"]
+__all__ = ["exchanged", "forwarded", "gathered", "permuted", "rank_of", "summed", "virtual"]
 
 # Where vmap runs all ranks, collectives go another way: it has no groups, and gathers along one axis at a time.
 _VIRTUAL = ContextVar("_VIRTUAL", default=False)
@@ -59,11 +59,23 @@ def gathered(block: Any, operation: DigitOperation, mesh: Any) -> Any:
 
 def permuted(block: Any, operation: DigitOperation, mesh: Any) -> Any:
     """The block of the rank that sends its own to this one."""
-    receivers = [operation.receiver(rank) for rank in range(mesh.size)]
+    return forwarded(block, {rank: operation.receiver(rank) for rank in range(mesh.size)}, mesh)
+
+
+def forwarded(block: Any, receivers: Mapping[int, int], mesh: Any) -> Any:
+    """The block of the rank that sends its own to this one, or zeros if none does.
+
+    Args:
+        receivers: for each rank that sends, the one that receives.
+    """
+    jax = library()
     if not _VIRTUAL.get():
-        return library().lax.ppermute(block, mesh.axis_names, [*enumerate(receivers)])
-    everyone = DigitOperation("gather", ((1, mesh.size),))
-    return gathered(block, everyone, mesh)[library().numpy.argsort(np.array(receivers))[rank_of(mesh)]]
+        return jax.lax.ppermute(block, mesh.axis_names, [*receivers.items()])
+
+    senders = np.full(mesh.size, mesh.size, np.int32)
+    senders[[*receivers.values()]] = [*receivers]
+    blocks = gathered(block, DigitOperation("gather", ((1, mesh.size),)), mesh)
+    return jax.numpy.take(blocks, jax.numpy.asarray(senders)[rank_of(mesh)], axis=0, mode="fill", fill_value=0)
 
 
 def summed(block: Any, operation: DigitOperation, mesh: Any) -> Any:

@@ -31,7 +31,7 @@ from ..layout.grid import Grid
 from ..layout.kinds import Split
 from ..layout.layout import Layout
 from ..machines.machine import DEFAULT
-from .arrays import check_equal_blocks, check_sharded, distribution_of, on_mesh, placed, sharding, stored_shape
+from .arrays import check_equal_blocks, check_sharded, distribution_of, on_mesh, sharding, stored_shape
 from .collectives import rank_of
 from .lowering import Lowered, jitted
 from .meshes import check_dtype, check_mesh, library
@@ -395,7 +395,7 @@ def einsum(
     for number, x in enumerate(arrays):
         if number not in dists:  # an array of NumPy is the same on all devices
             dists[number] = on_mesh(Layout(((),) * x.ndim), x.shape, mesh)
-            arrays[number] = placed(lambda x: x, x, sharding(dists[number], mesh))
+            arrays[number] = jax.device_put(x, sharding(dists[number], mesh))
     ends = tuple([dists[number] for number in range(len(arrays))])
 
     target = None

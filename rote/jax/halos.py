@@ -25,7 +25,7 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
 from .arrays import check_sharded, distribution_of, sharding
-from .collectives import rank_of
+from .collectives import forwarded, rank_of
 from .lowering import jitted
 from .meshes import check_dtype, library
 from .positions import Positions
@@ -104,7 +104,7 @@ class LoweredHalo:
             for step in _passes(self.plan.source, mode, low, [halo[mode] for halo in halos]):
                 cells = step.sent.taken(block, mode, rank)
                 if any(sender != receiver for sender, receiver in step.senders.items()):
-                    cells = jax.lax.ppermute(cells, self.mesh.axis_names, [*step.senders.items()])
+                    cells = forwarded(cells, step.senders, self.mesh)
                 arrives = np.isin(np.arange(self.mesh.size), [*step.senders.values()])
                 if not arrives.all():  # elsewhere, what is there stays
                     there = step.received.taken(grown, mode, rank)

@@ -72,6 +72,7 @@ def check(plan, seed=0):
         np.testing.assert_array_equal(sum(block for block, _ in parts), expected[parts[0][1]])
 
     if not lowered.has_tables:
+        np.testing.assert_array_equal(rote.jax.virtual(lowered)(*stacks), program(*stacks))
         count, planned = compiled(program, *stacks), collectives_of(lowered)
         sums, planned_sums = count.pop("all-reduce", 0), planned.pop("all-reduce", 0)
         assert count == planned

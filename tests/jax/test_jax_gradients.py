@@ -74,7 +74,10 @@ class Program:
             factors = arrays[first : first + count]
             return rote.jax.einsum(text, x, *factors, layout=after, layouts=specs, mesh=self.mesh)
 
-        self.steps.append((contracted, lambda x, arrays: jnp.einsum(text, x, *arrays[first : first + count])))
+        def of_one(x, arrays):
+            return jnp.einsum(text, x, *[factor.astype(x.dtype) for factor in arrays[first : first + count]])
+
+        self.steps.append((contracted, of_one))
 
     def transform(self):
         """A Fourier transform along some modes, if it needs no padding."""
@@ -82,7 +85,7 @@ class Program:
         fft = rote.jax.FFT(tuple(self.shape), self.spec, self.mesh, "c16", axes, norm="ortho")
         if fft.source.shape == tuple(self.shape):
             transformed = lambda x, _: fft.forward(x.astype("c16"))  # noqa: E731
-            self.steps.append((transformed, lambda x, _: jnp.fft.fftn(x, axes=axes, norm="ortho")))
+            self.steps.append((transformed, lambda x, _: jnp.fft.fftn(x.astype("c16"), axes=axes, norm="ortho")))
 
     def loss(self, side):
         """The function of the arrays, on devices or on one, whose gradient is taken."""

@@ -107,10 +107,15 @@ def test_more_halos_are_cuts_of_the_padded_array():
     ],
 )
 def test_halos_of_equal_blocks_are_permutations(layout, widths, messages):
-    """Law: along a mode, one permutation brings the cells of each part that a halo reaches, corners included."""
+    """Law: along a mode, one permutation brings the cells of each part that a halo reaches, corners included.
+
+    One device that stands for all ranks gives the same.
+    """
     plan = plan_of(layout, (16, 16), (2, 4), widths, (True, False))
     lowered, x = check(plan)
     program = jax.jit(lowered)
+    on_one = rote.jax.virtual(lowered)(np.stack(blocks_of(x)))
+    np.testing.assert_array_equal(on_one, blocks_of(program(x)))
     assert compiled(program, x) == {"collective-permute": messages}
     assert " gather(" not in program.lower(x).compile().as_text()
 
