@@ -35,7 +35,7 @@ from .arrays import check_equal_blocks, check_sharded, distribution_of, on_mesh,
 from .collectives import rank_of
 from .lowering import Lowered, jitted
 from .meshes import check_dtype, check_mesh, library
-from .positions import Positions
+from .positions import Positions, indices_of
 
 __all__ = ["LoweredContraction", "einsum", "lower_contraction"]
 
@@ -296,7 +296,7 @@ def _diagonal(block: Any, dist: Distribution, term: str, mesh: Any) -> Any:
     add, modes = jnp.any if block.dtype == bool else jnp.sum, range(len(term))
     repeated = tuple([mode for mode in modes if term[mode] in term[:mode]])
     for mode in repeated:
-        equal = _indices(dist, term.index(term[mode]), mesh) == _indices(dist, mode, mesh)
+        equal = indices_of(dist, term.index(term[mode]), mesh) == indices_of(dist, mode, mesh)
         block = jnp.where(equal, block, jnp.zeros((), block.dtype))
     return add(block, axis=repeated).astype(block.dtype)
 
@@ -309,19 +309,9 @@ def _cleared(block: Any, dist: Distribution, term: str, extents: Mapping[str, in
             continue
         lengths = {len(dist.indices(rank)[mode]) for rank in range(dist.grid.size)}
         if len(lengths) > 1 or dist.shape[mode] > extents[letter]:
-            indices = _indices(dist, mode, mesh)
-            block = jnp.where((indices >= 0) & (indices < extents[letter]), block, jnp.zeros((), block.dtype))
+            inside = indices_of(dist, mode, mesh) < min(extents[letter], dist.shape[mode])
+            block = jnp.where(inside, block, jnp.zeros((), block.dtype))
     return block
-
-
-def _indices(dist: Distribution, mode: int, mesh: Any) -> Any:
-    """This rank's indices along a mode, in an array that broadcasts over its block; -1 behind the block."""
-    jnp = library().numpy
-    table = np.full((dist.grid.size, dist.max_local_shape()[mode]), -1, np.int32)
-    for rank, row in enumerate(table):
-        indices = dist.indices(rank)[mode]
-        row[: len(indices)] = indices
-    return jnp.expand_dims(jnp.asarray(table)[rank_of(mesh)], [m for m in range(len(dist.shape)) if m != mode])
 
 
 # --- calls -----------------------------------------------------------------------------------------------------------

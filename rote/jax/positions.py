@@ -1,4 +1,4 @@
-"""Positions along a mode of a block, which may differ from rank to rank, as slices where they do not."""
+"""Positions and indices along a mode of a block, which may differ from rank to rank."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..layout.distribution import Distribution
+from .collectives import rank_of
 from .meshes import library
 
-__all__ = ["Positions"]
+__all__ = ["Positions", "indices_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -65,3 +67,15 @@ class Positions:
         for row, positions in zip(table, self.rows, strict=True):
             row[: len(positions)] = positions
         return jnp.asarray(table)
+
+
+def indices_of(dist: Distribution, mode: int, mesh: Any) -> Any:
+    """A rank's indices along a mode, as an array that broadcasts to its block; beyond its end, the extent."""
+    longest = dist.max_local_shape()[mode]
+    table = np.full((dist.grid.size, longest), dist.view_shape[mode], np.uint32)
+    for rank, row in enumerate(table):
+        indices = dist.indices(rank)[mode]
+        row[: len(indices)] = indices
+
+    shape = [longest if m == mode else 1 for m in range(dist.order)]
+    return library().numpy.asarray(table)[rank_of(mesh)].reshape(shape)
