@@ -25,17 +25,8 @@ from ..layout.grid import Grid
 from ..layout.layout import Layout, as_layout
 from .meshes import check_dtype, check_mesh, check_process, library, on_host
 
-__all__ = [
-    "check_equal_blocks",
-    "check_sharded",
-    "distribution_of",
-    "from_global",
-    "from_stored",
-    "layout_of",
-    "on_mesh",
-    "placed",
-]
-__all__ += ["sharding", "stored_shape", "to_global", "to_stored"]
+__all__ = ["check_equal_blocks", "check_sharded", "cropped", "distribution_of", "from_global", "from_stored"]
+__all__ += ["layout_of", "on_mesh", "padded", "sharding", "stored_shape", "to_global", "to_stored"]
 
 Array = npt.NDArray[Any]
 
@@ -325,7 +316,24 @@ def to_stored(array: Any, dist: Distribution, xp: Any) -> Any:
     return array
 
 
-def placed(function: Callable[[Any], Any], x: Any, where: Any) -> Any:
+def padded(x: Any, dist: Distribution, mesh: Any) -> Any:
+    """An array in the stored order of a distribution, from one of its shape, or of a smaller one."""
+    return _placed(lambda x: to_stored(x, dist, library().numpy), x, sharding(dist, mesh))
+
+
+def cropped(x: Any, dist: Distribution, shape: Sequence[int], mesh: Any) -> Any:
+    """An array of a shape, from the stored order of a distribution; modes that have no equal blocks are whole."""
+    kinds, axes = library().sharding, list[tuple[str, ...]]()
+    for extent, splits in zip(shape, dist.splits, strict=False):
+        names = tuple([mesh.axis_names[split.grid_mode] for split in splits])
+        even = extent % prod([split.parts for split in splits]) == 0 and dist.layout.view is None
+        axes.append(names if even else ())
+
+    where = kinds.NamedSharding(mesh, kinds.PartitionSpec(*axes))
+    return _placed(lambda x: from_stored(x, dist, shape, library().numpy), x, where)
+
+
+def _placed(function: Callable[[Any], Any], x: Any, where: Any) -> Any:
     """What a function makes of an array, sharded in this way; XLA moves its elements."""
     jax = library()
     if jax.sharding.AxisType.Explicit in where.mesh.axis_types:

@@ -31,7 +31,7 @@ from ..layout.grid import Grid
 from ..layout.kinds import Split
 from ..layout.layout import Layout
 from ..machines.machine import DEFAULT
-from .arrays import check_equal_blocks, check_sharded, distribution_of, on_mesh, sharding, stored_shape
+from .arrays import check_equal_blocks, check_sharded, cropped, distribution_of, on_mesh, padded, sharding, stored_shape
 from .collectives import rank_of
 from .lowering import Lowered, jitted
 from .meshes import check_dtype, check_mesh, library
@@ -50,10 +50,13 @@ _TRIED = 8  # paddings, the smallest first, because each is planned anew
 class LoweredContraction:
     """A contraction as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
+    Arrays are in the stored order of `operands` and `result`. `pad` makes them of arrays of the operands' shapes, and
+    `crop` goes back.
+
     Attributes
     ----------
     contraction : Contraction
-        The one that was lowered; its `result.shape` is that without padding.
+        The one that was lowered.
     plan : Contraction
         The one that runs, of longer operands if there is padding.
     mesh : jax.sharding.Mesh
@@ -154,6 +157,57 @@ class LoweredContraction:
             else:
                 values.append(_in_panels(stage, factors, ends, moves, self.plan.dtype, self.mesh))
         return values[-1]
+
+    def pad(self, *arrays: Any) -> tuple[Any, ...]:
+        """The arguments from arrays of the operands' shapes: padded with zeros, in stored order, and sharded.
+
+        XLA moves elements where blocks grow.
+
+        Parameters
+        ----------
+        *arrays : jax.Array
+            For each operand an array.
+
+        Returns
+        -------
+        tuple[jax.Array, ...]
+            The arguments.
+
+        Examples
+        --------
+        >>> import jax, rote
+        >>> plan = rote.compile_einsum("ij,j->i", [(3, 5), (5,)], ["block[(0),()]", "[(0)]"], grid=1, dtype="f4")
+        >>> product = rote.jax.lower(plan, jax.make_mesh((1,), ("x",)))
+        >>> product.crop(product(*product.pad(jax.numpy.ones((3, 5), "f4"), jax.numpy.ones(5, "f4"))))
+        Array([5., 5., 5.], dtype=float32)
+        """
+        return tuple([padded(x, dist, self.mesh) for x, dist in zip(arrays, self.operands, strict=True)])
+
+    def crop(self, x: Any) -> Any:
+        """The array without padding from a result. Modes that do not divide into equal blocks are whole.
+
+        Parameters
+        ----------
+        x : jax.Array
+            The result.
+
+        Returns
+        -------
+        jax.Array
+            The array.
+
+        Examples
+        --------
+        >>> import jax, rote
+        >>> plan = rote.compile_einsum("ij->i", [(3, 5)], ["block[(0),()]"], grid=1, dtype="f4")
+        >>> product = rote.jax.lower(plan, jax.make_mesh((1,), ("x",)))
+        >>> product.crop(product(*product.pad(jax.numpy.ones((3, 5), "f4")))).shape
+        (3,)
+        """
+        return cropped(x, self.result, self.contraction.result.shape, self.mesh)
+
+    def __str__(self) -> str:
+        return str(self.plan)
 
 
 def lower_contraction(contraction: Contraction, mesh: Any, pad: bool = True) -> LoweredContraction:
@@ -392,7 +446,8 @@ def einsum(
     if layout is not None:
         extents = letters.extents([end.shape for end in ends])
         target = on_mesh(layout, [extents[letter] for letter in letters.result], mesh)
-        check_equal_blocks(target, mesh, "product = rote.jax.lower(rote.compile_einsum(…), mesh), which pads")
+        instead = "product = rote.jax.lower(rote.compile_einsum(…), mesh), and product.crop(product(*product.pad(…)))"
+        check_equal_blocks(target, mesh, instead)
     path = read_path(optimize, len(arrays))
     return _program(letters, ends, arrays[0].dtype, target, max_bytes, path, mesh)(*arrays)
 

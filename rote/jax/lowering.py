@@ -17,7 +17,7 @@ from ..compiler.plan import Plan
 from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.layout import Op, identity
-from .arrays import check_sharded, from_stored, placed, sharding, to_stored
+from .arrays import check_sharded, cropped, padded, sharding
 from .collectives import exchanged, gathered, permuted, rank_of, summed
 from .meshes import check_dtype, check_mesh, library
 
@@ -119,8 +119,7 @@ class Lowered:
         >>> rote.jax.lower(plan, jax.make_mesh((1,), ("x",))).pad(jax.numpy.ones(5)).shape
         (5,)
         """
-        where, xp = sharding(self.source, self.mesh), library().numpy
-        return placed(lambda x: to_stored(x, self.source, xp), x, where)
+        return padded(x, self.source, self.mesh)
 
     def crop(self, x: Any) -> Any:
         """The array of the tensor's shape from a result. Modes that do not divide into equal blocks are whole.
@@ -137,15 +136,7 @@ class Lowered:
         >>> rote.jax.lower(plan, jax.make_mesh((1,), ("x",))).crop(jax.numpy.ones(5)).shape
         (5,)
         """
-        kinds, xp = library().sharding, library().numpy
-        axes = list[tuple[str, ...]]()
-        for extent, splits in zip(self.digits.shape, self.target.splits, strict=False):
-            names = tuple([self.mesh.axis_names[split.grid_mode] for split in splits])
-            even = extent % prod([split.parts for split in splits]) == 0 and self.target.layout.view is None
-            axes.append(names if even else ())
-
-        where = kinds.NamedSharding(self.mesh, kinds.PartitionSpec(*axes))
-        return placed(lambda x: from_stored(x, self.target, self.digits.shape, xp), x, where)
+        return cropped(x, self.target, self.digits.shape, self.mesh)
 
     def __str__(self) -> str:
         return str(self.digits)

@@ -143,6 +143,8 @@ def test_contractions_of_arrays_in_stored_order():
 
     product = to_global(jax.jit(lowered)(a, b), lowered.result, plan.result.shape)
     np.testing.assert_allclose(product, arrays[0] @ arrays[1], rtol=1e-14)
+    cropped = jax.jit(lambda *arrays: lowered.crop(lowered(*lowered.pad(*arrays))))(*arrays)
+    np.testing.assert_array_equal(cropped, product)
 
     with pytest.raises(rote.LayoutError, match="has 2 operands, not 1\nwrite one array for each"):
         lowered(a)
