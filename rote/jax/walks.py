@@ -28,6 +28,7 @@ from ..errors import LayoutError, PlanError
 from ..fft.request import Norm, scale
 from ..fft.walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk
 from ..layout.distribution import Distribution
+from ..layout.grid import divisors
 from ..layout.refine import unfused_ends
 from .arrays import check_sharded, sharding, stored_shape
 from .collectives import rank_of
@@ -39,6 +40,7 @@ __all__ = ["LoweredWalk", "lowered_walks"]
 
 _MOST = 2  # times the largest block: padding that needs more memory is not worth it
 _TRIED = 64  # paddings, the smallest first
+_EACH = 8  # multiples that are tried for one mode
 _POINTS = 1 << 29  # of which twiddles are found in integers of 32 bits
 
 Operation = Callable[[Any], Any]
@@ -228,7 +230,7 @@ def _units(splits: set[Any]) -> list[int]:
     """The numbers of which an extent may be a multiple, so that digits of some splits of a mode may fit."""
     alone = [prod(s.parts for s in some) * lcm(*[s.kind.tile or 1 for s in some]) for some in splits]
     least, together = lcm(*alone), prod(alone)
-    return [least * k for k in range(1, together // least + 1) if together // least % k == 0]
+    return [least * k for k in divisors(together // least)[:_EACH]]
 
 
 def _on(dist: Distribution, units: Sequence[int]) -> Distribution | None:
