@@ -5,7 +5,7 @@
 
 The overlap S of n basis functions is positive definite, and the Fock matrix F is symmetric. S = L L' makes the basis
 orthonormal: F' = L^-1 F L'^-1 has the same energies e. The lowest orbitals are doubly occupied, and D = 2 C C' is their
-density. Nothing is gathered: `gather="error"` would refuse it.
+density. With ScaLAPACK nothing is gathered; without it, one rank solves the eigenproblem, and its parts go back to all.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def lu_factor(a: T, *, layout: LayoutLike = None) -> tuple[T, T]:
     Raises
     ------
     LayoutError
-        `a` is not a matrix.
+        `a` is a stack of matrices, or `layout` is of another order.
 
     See Also
     --------
