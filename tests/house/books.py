@@ -57,7 +57,7 @@ BOOKS = {
         ("rote.fft.functions",),  # those of np.fft, as the array API names them
     ),
     "jax": Book(
-        1_410,
+        1_430,
         "a plan as a program for XLA: functions of sharded arrays of JAX",
         ("rote.jax",),
         ("core", "arrays", "einsum", "fft"),
