@@ -173,12 +173,12 @@ jax_installed() {
     }
 }
 
-# README's environment has no JAX, so tests/jax is not collected there.
+# README's environment has no JAX, so tests/on_jax is not collected there.
 part_jax() {
     jax_installed
     cloned "$clone"
     say "plans by JAX, on eight devices that are processors"
-    (cd "$clone" && "$work/jax/bin/pytest" tests/jax -n 2)
+    (cd "$clone" && "$work/jax/bin/pytest" tests/on_jax -n 2)
 }
 
 # Pages in headless Chromium: the one that is there, or Debian's. Where neither is to be had they are not tested, and the
@@ -212,7 +212,7 @@ part_slow() {
     installed
     jax_installed
     say "slow tests of plans by JAX"
-    (cd "$clone" && "$work/jax/bin/pytest" tests/jax -m slow -n 2)
+    (cd "$clone" && "$work/jax/bin/pytest" tests/on_jax -m slow -n 2)
     say "slow tests, and laws with all their examples"
     (cd "$clone" && ROTE_TESTS_EXAMPLES=all .venv/bin/pytest -m "slow or hypothesis" --durations=40)
 }

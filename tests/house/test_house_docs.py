@@ -38,7 +38,7 @@ import rote
 from rote.testing.plugin import mpiexec_command
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
-OF_JAX = ("gpus.md",)  # tests/jax runs them, where JAX is installed
+OF_JAX = ("gpus.md",)  # tests/on_jax runs them, where JAX is installed
 COMMANDS = ("cli.md", "install.md", "tuning.md")  # run many commands, each of which starts Python anew
 LANGUAGES = {"sh", "python", "console", "text", "{eval-rst}"}
 FENCE = re.compile(r"^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

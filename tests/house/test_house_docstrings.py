@@ -199,7 +199,7 @@ def test_examples_run_when_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     compare_whole_errors()
     keep_wisdom_apart()
-    # tests/jax runs those of JAX, where it is installed.
+    # tests/on_jax runs those of JAX, where it is installed.
     others = {text: name for text, name in examples().items() if not name.startswith("rote.jax")}
     reports = {name: run_pasted(name, text) for text, name in others.items()}
     assert len(reports) > 450

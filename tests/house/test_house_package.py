@@ -336,7 +336,7 @@ def test_examples_and_names(tmp_path: Path) -> None:
     Public ones run pasted (`test_house_docstrings.py`). The runner finds the examples: one that finds nothing passes
     everything.
     """
-    modules = [module_name(path) for path in files() if not path.startswith("rote/jax/")]  # tests/jax runs those of JAX
+    modules = [module_name(path) for path in files() if not path.startswith("rote/jax/")]  # others: tests/on_jax
     answer = python("-c", RUNNER, json.dumps(modules), ROOT / "tests", ROOT / "tests" / "house", cwd=tmp_path)
     results = json.loads(answer.stdout.splitlines()[-1])
     assert {name: report for name, (failed, _, report, _) in results.items() if failed} == {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 collect_ignore_glob = list[str]()
 
-if find_spec("jaxlib") is None:  # `jax` itself is found everywhere: this folder has that name
+if find_spec("jax") is None:
     collect_ignore_glob.append("*")
 else:
     import jax
