@@ -363,9 +363,8 @@ def test_the_cures_of_refusals_are_right():
 def test_refusals_say_what_to_do():
     """Functions, methods of ufuncs and attributes that are not answered name the whole array; transforms Rote's."""
     x = DistTensor.zeros((3, 4), "[(0),()]")
-    for call in (np.roots, np.poly):
-        with pytest.raises(TypeError, match=rf"write numpy\.{call.__name__}\(x\.to_global\(\)\)"):
-            call(x)
+    with pytest.raises(TypeError, match=r"write numpy\.roots\(x\.to_global\(\)\)"):
+        np.roots(x)
     for call, cure in {
         lambda: np.choose(x > 0, [x, x]): "numpy.where(condition, x, y)",
         lambda: np.partition(x, 2): "write numpy.sort(x)",
@@ -373,7 +372,7 @@ def test_refusals_say_what_to_do():
     }.items():
         with pytest.raises(TypeError, match=re.escape(cure)):
             call()
-    with pytest.raises(AttributeError, match=r"x.to_global\(\).tobytes\(\), or x.local.tobytes\(\)"):
+    with pytest.raises(AttributeError, match=r"x.save\('x.npy'\), or x.local.tobytes\(\)"):
         x.tobytes()
     for name, cure in {
         "compress": r"numpy\.compress\(mask, x, axis\)",
