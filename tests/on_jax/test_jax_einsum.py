@@ -11,6 +11,7 @@ from contraction.contractions import blocks_of, contraction
 from devices import collectives, compiled, mesh_of
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+from marks import examples
 
 import rote
 from rote.functions.contraction.stages import Product
@@ -129,7 +130,7 @@ def test_random_contractions_equal_numpy():
 @pytest.mark.slow
 def test_more_random_contractions_equal_numpy():
     """The same for more of them."""
-    check_many(range(12, 200))
+    check_many(range(12, 12 + examples(188)))
 
 
 def test_contractions_of_arrays_in_stored_order():

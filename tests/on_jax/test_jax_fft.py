@@ -18,6 +18,7 @@ import scipy.fft
 from devices import NAMES, collectives, compiled, mesh_of
 from jax import numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
+from marks import examples
 
 sys.path.append(str(Path(__file__).parents[1] / "fft"))
 
@@ -190,7 +191,8 @@ def test_transforms_equal_numpy(make):
 @pytest.mark.parametrize("make", [usual_case, family_case])
 def test_more_transforms_equal_numpy(make, part):
     """Law: `check`, of whole axes that are transposed, and of digits of axes."""
-    check_many(check, make, range(6 + 50 * part, 56 + 50 * part))
+    first = 6 + 50 * part
+    check_many(check, make, range(first, first + examples(50)))
 
 
 @pytest.mark.parametrize("make", [usual_case, family_case])
@@ -203,7 +205,7 @@ def test_gradients_are_those_of_one_device(make):
 @pytest.mark.parametrize("make", [usual_case, family_case])
 def test_more_gradients_are_those_of_one_device(make):
     """Law: `check_gradient`."""
-    check_many(check_gradient, make, range(1, 51))
+    check_many(check_gradient, make, range(1, 1 + examples(50)))
 
 
 # --- functions ------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from devices import mesh_of
 from jax import numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+from marks import examples
 
 import rote
 
@@ -131,4 +132,4 @@ def test_gradients_are_those_of_one_device():
 @pytest.mark.slow
 def test_more_gradients_are_those_of_one_device():
     """The same, for a hundred in all."""
-    check_many(range(6, 100))
+    check_many(range(6, 6 + examples(94)))

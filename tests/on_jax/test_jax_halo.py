@@ -10,6 +10,7 @@ import pytest
 from devices import compiled, mesh_of
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+from marks import examples
 
 import rote
 from rote.compiler.halo import HaloPlan
@@ -58,7 +59,7 @@ def check(plan, fill=0):
     copies = plan.source.grid.size // np.prod(
         [split.parts for splits in plan.source.splits for split in splits], dtype=int
     )
-    np.testing.assert_array_equal(to_global(gradient, plan.source), sums / copies)
+    np.testing.assert_allclose(to_global(gradient, plan.source), sums / copies, rtol=1e-14)
     return lowered, x
 
 
@@ -94,7 +95,7 @@ def test_halos_are_cuts_of_the_padded_array():
 @pytest.mark.slow
 def test_more_halos_are_cuts_of_the_padded_array():
     """The same for more of them."""
-    check_many(range(8, 150))
+    check_many(range(8, 8 + examples(142)))
 
 
 @pytest.mark.parametrize(
