@@ -111,7 +111,7 @@ def size(a: Array) -> float:
 def as_good(error: Array, numpys: Array, scale: float, what: object, summed: int = 1) -> None:
     """An error, relative to a scale, is at most 3 times NumPy's, or 3 times that of rounding all sums of n numbers.
 
-    The n is the longest extent of the error, or what each of its elements has summed.
+    The n is the longest extent of the error, or `summed`: that of the matrix whose factors are orthogonal.
     """
     eps = float(np.finfo(error.dtype).eps) * max(summed, *error.shape) ** 0.5
     got, want = float(np.linalg.norm(error)) / scale, float(np.linalg.norm(numpys)) / scale
@@ -237,7 +237,7 @@ def check_singular_values(comm: Comm, part: str) -> None:
             as_good((u[:, :k] * s) @ v[:k] - a, (want.U[:, :k] * want.S) @ want.Vh[:k] - a, size(a), (shape, dtype))
             for q, p in ((u, want.U), (v.conj().T, want.Vh.conj().T)):
                 unit = np.eye(q.shape[1], dtype=dtype)
-                as_good(q.conj().T @ q - unit, p.conj().T @ p - unit, size(unit), (shape, dtype, text), len(q))
+                as_good(q.conj().T @ q - unit, p.conj().T @ p - unit, size(unit), (shape, dtype, text), max(shape))
         precision = 30 * max(shape) ** 0.5 * float(np.finfo(dtype).eps) * size(a)
         np.testing.assert_allclose(s, want.S, rtol=0, atol=precision)
         np.testing.assert_allclose(whole(np.linalg.svdvals(x), want.S), want.S, rtol=0, atol=precision)
