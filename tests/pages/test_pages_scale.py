@@ -26,6 +26,7 @@ def written(page: str) -> str:
     return replaced(page, table())
 
 
+@pytest.mark.slow
 def test_the_table_of_statements_is_current() -> None:
     """The page has what the model says of each; `python tests/pages/test_pages_scale.py` writes it."""
     page = PAPERS.read_text("utf-8")
