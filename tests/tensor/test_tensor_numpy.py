@@ -38,7 +38,7 @@ ROOMS = (
 CURES = ("x.to_global()", "rote.fft.", "from_global", ".redistribute", "x.save", "DistTensor.zeros", "x.local")
 CURES += ("reshape(-1)", "Rote moves bool, integers")  # and so the dtypes to choose from
 CURES += ("write numpy.", "write s = numpy.", "write u = numpy.", "x.halo(")
-CURES += ("write x + ", "write x - ", "write x * ", "write 10.0 ** (x", "refused with")  # lines that are tried apart
+CURES += ("write x ", "write (x.reshape", "write 10.0 ** (x", "refused with")  # lines that are tried apart
 CURES += ("write x.dtype", "write x.real", "write x[", "write rote.array_api.")  # what is answered, and gives the same
 
 
