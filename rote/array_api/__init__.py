@@ -138,19 +138,9 @@ from ..functions.scans import (
     nancumprod,
     nancumsum,
 )
-from ..functions.sorting import (
-    argsort,
-    isin,
-    searchsorted,
-    sort,
-    take,
-    take_along_axis,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
+from ..functions.sorting import argsort, isin, searchsorted, sort, take, take_along_axis
 from ..functions.statistics import mean, nanmean, nanstd, nanvar, std, var
+from ..functions.unique import unique_all, unique_counts, unique_inverse, unique_values
 from ..lazy import attach
 from .creation import DTYPES, NamespaceInfo, arange, asarray, empty, eye, from_dlpack, full, linspace, ones, zeros
 

@@ -16,7 +16,8 @@ from .indexing import getitem
 from .joining import concat
 from .reshaping import reshape
 from .rules import follows
-from .sorting import isin, unique, unique_counts
+from .sorting import isin
+from .unique import unique, unique_counts
 
 __all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
 

@@ -6,7 +6,7 @@ communicator, in `rote.simulate` between lists of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -450,7 +450,7 @@ class BoundTensors(BoundToRun):
         fixed: the numbers of the operands that keep their values from the first call on.
     """
 
-    __slots__ = ("_blocks", "_run", "fixed", "operands", "plan", "result")
+    __slots__ = ("_blocks", "_passing", "_run", "fixed", "operands", "plan", "result")
 
     def __init__(
         self, plan: Contraction, operands: tuple[Distributed, ...], result: Any, fixed: tuple[int, ...] = ()
@@ -461,6 +461,7 @@ class BoundTensors(BoundToRun):
         self.fixed: tuple[int, ...] = fixed
         self._run = bind_contraction(plan, operands[0].comm)
         self._blocks: Fixed = dict.fromkeys(_made_of(plan, fixed))
+        self._passing: list[int] = [number for number in self._blocks if number not in _taken(plan, self._blocks)]
 
     def __call__(self, *tensors: Any) -> Any:
         """Fill `result` with the contraction of the current values of the operands, and return it.
@@ -483,6 +484,8 @@ class BoundTensors(BoundToRun):
                     record_move(self.result, move.nbytes, move.text.__str__, cause)
 
         self.result.local[...] = self._run([x.local for x in operands], self._blocks)
+        for number in self._passing:  # no later call takes these blocks
+            self._blocks[number] = ()
         if self.result._sharing is not None:
             changed(self.result)
         return self.result
@@ -510,7 +513,7 @@ class BoundTensors(BoundToRun):
 
 
 def _made_of(plan: Contraction, fixed: Sequence[int]) -> list[int]:
-    """The numbers of tensors that are made of fixed operands only, and that other stages take.
+    """The numbers of tensors that stages make of fixed operands only, so that the first call makes them for all.
 
     A product in panels moves its operands panel by panel in every call, for the whole would take too much memory.
     """
@@ -518,12 +521,17 @@ def _made_of(plan: Contraction, fixed: Sequence[int]) -> list[int]:
     for number, stage in enumerate(plan.stages, count):
         if made.issuperset(uses(stage)) and (isinstance(stage, Move) or stage.panels is None):
             made.add(number)
+    return sorted(number for number in made if number >= count)
 
+
+def _taken(plan: Contraction, made: Collection[int]) -> set[int]:
+    """The numbers of tensors that are the result, or that a stage takes which does not make one of these."""
+    count = len(plan.operands)
     taken = {count + len(plan.stages) - 1}
     for number, stage in enumerate(plan.stages, count):
         if number not in made:
             taken.update(uses(stage))
-    return sorted(number for number in made & taken if number >= count)
+    return taken
 
 
 def bound_to(plan: Contraction, tensors: Sequence[Any], out: Any, fixed: Sequence[int]) -> BoundTensors:
