@@ -71,11 +71,18 @@ class Positions:
 
 def indices_of(dist: Distribution, mode: int, mesh: Any) -> Any:
     """A rank's indices along a mode, as an array that broadcasts to its block; beyond its end, the extent."""
-    longest = dist.max_local_shape()[mode]
-    table = np.full((dist.grid.size, longest), dist.view_shape[mode], np.uint32)
-    for rank, row in enumerate(table):
-        indices = dist.indices(rank)[mode]
-        row[: len(indices)] = indices
-
+    jnp, rank, ranks = library().numpy, rank_of(mesh), range(dist.grid.size)
+    rows, longest = [dist.indices(rank)[mode] for rank in ranks], dist.max_local_shape()[mode]
     shape = [longest if m == mode else 1 for m in range(dist.order)]
-    return library().numpy.asarray(table)[rank_of(mesh)].reshape(shape)
+
+    # An axis is long: where indices are evenly spaced, as in blocks and elementwise cyclic, there is no table of them.
+    steps = np.unique(np.concatenate([np.diff(row) for row in rows]))
+    if len(steps) > 1:
+        table = [np.pad(row, (0, longest - len(row)), constant_values=dist.view_shape[mode]) for row in rows]
+        return jnp.asarray(np.array(table, np.uint32))[rank].reshape(shape)
+
+    place, step = jnp.arange(longest, dtype=np.uint32), int(steps.max(initial=0))
+    starts = jnp.asarray(np.array([row[0] if len(row) else 0 for row in rows], np.uint32))
+    ends = jnp.asarray(np.array([len(row) for row in rows], np.uint32))
+    index = jnp.where(place < ends[rank], starts[rank] + place * np.uint32(step), np.uint32(dist.view_shape[mode]))
+    return index.reshape(shape)

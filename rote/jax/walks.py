@@ -31,9 +31,9 @@ from ..layout.distribution import Distribution
 from ..layout.grid import divisors
 from ..layout.refine import unfused_ends
 from .arrays import check_sharded, sharding, stored_shape
-from .collectives import rank_of
 from .lowering import Lowered, jitted
 from .meshes import check_dtype, library
+from .positions import indices_of
 from .transforms import check_kind, multiplied, roots, transformed
 
 __all__ = ["LoweredWalk", "lowered_walks"]
@@ -283,8 +283,8 @@ def _fitted(block: Any, shape: Sequence[int]) -> Any:
 
 
 def _twiddled(block: Any, action: Twiddle, dist: Distribution, mesh: Any) -> Any:
-    digit = _indices(dist, action.mode, mesh)
-    other = _indices(dist, action.other, mesh) // action.weight % action.size
+    digit = indices_of(dist, action.mode, mesh)
+    other = indices_of(dist, action.other, mesh) // action.weight % action.size
     turns = multiplied(multiplied(digit, action.step % action.points, action.points), other, action.points)
     factors = roots(turns, action.points, block.dtype)
     return block * (factors.conj() if action.back else factors)
@@ -294,7 +294,7 @@ def _resized(block: Any, action: Resize, dist: Distribution, mesh: Any) -> Any:
     """A block in which a mode has another extent; `dist` is that after the stage."""
     jnp, mode, (old, new) = library().numpy, action.mode, action.extents
     if dist.splits[mode]:
-        index = _indices(dist, mode, mesh)
+        index = indices_of(dist, mode, mesh)
     else:
         index = jnp.arange(new, dtype=np.uint32).reshape([new if m == mode else 1 for m in range(block.ndim)])
     block = _fitted(block, [index.shape[m] if m == mode else extent for m, extent in enumerate(block.shape)])
@@ -320,7 +320,7 @@ def _chirp(index: Any, points: int, dtype: np.dtype[Any], back: bool) -> Any:
 def _chirped(block: Any, action: Resize, dist: Distribution, mesh: Any) -> Any:
     """The chirp exp(pi i k² / n) for -n < k < n around a circle, in place of a block whose mode was made longer."""
     jnp, (points, longer) = library().numpy, action.extents
-    index = _indices(dist, action.mode, mesh)
+    index = indices_of(dist, action.mode, mesh)
     distance = jnp.minimum(index, longer - index)
     values = _chirp(distance, points, block.dtype, True) / longer
     return jnp.broadcast_to(jnp.where(distance < points, values, 0), dist.max_local_shape()).astype(block.dtype)
@@ -330,22 +330,3 @@ def _convolved(block: Any, action: Convolve, spectrum: Sequence[Operation]) -> A
     """A block of a spectrum times that of the chirp, which goes the same way to the same digits."""
     factors = _run(spectrum, block)
     return block * (factors.conj() if action.back else factors)
-
-
-def _indices(dist: Distribution, mode: int, mesh: Any) -> Any:
-    """A rank's indices along a mode, as an array that broadcasts to its block; beyond its end, the extent."""
-    jnp, rank, ranks = library().numpy, rank_of(mesh), range(dist.grid.size)
-    rows, longest = [dist.indices(rank)[mode] for rank in ranks], dist.max_local_shape()[mode]
-    shape = [longest if m == mode else 1 for m in range(dist.order)]
-
-    # An axis is long: where indices are evenly spaced, as in blocks and elementwise cyclic, there is no table of them.
-    steps = np.unique(np.concatenate([np.diff(row) for row in rows]))
-    if len(steps) > 1:
-        table = [np.pad(row, (0, longest - len(row)), constant_values=dist.view_shape[mode]) for row in rows]
-        return jnp.asarray(np.array(table, np.uint32))[rank].reshape(shape)
-
-    place, step = jnp.arange(longest, dtype=np.uint32), int(steps.max(initial=0))
-    starts = jnp.asarray(np.array([row[0] if len(row) else 0 for row in rows], np.uint32))
-    ends = jnp.asarray(np.array([len(row) for row in rows], np.uint32))
-    index = jnp.where(place < ends[rank], starts[rank] + place * np.uint32(step), np.uint32(dist.view_shape[mode]))
-    return index.reshape(shape)
