@@ -289,6 +289,7 @@ def check_names(comm: Comm, folder: Path) -> None:
                     call = lambda: rote.save(folder / f"x{suffix}", {bad: x}, step=step)  # noqa: B023, E731
                     raised(comm, call, RoteError, "is not the name of a tensor", "write one like")
         assert os.listdir(folder) == []
+        comm.barrier()
         for suffix in (".zarr", ".h5"):
             good = ("c", "zarr", "zarr.jsn", " ", "0")
             rote.save(folder / f"x{suffix}", dict.fromkeys(good, x))

@@ -36,7 +36,8 @@ def saved(array: NDArray[Any], version: tuple[int, int] | None = None) -> bytes:
 
 
 def alone(comm: Comm, action: Callable[[], object]) -> None:
-    """Let rank 0 do something while the others wait."""
+    """Let rank 0 do something while the others wait: what they looked at before, they have seen."""
+    comm.barrier()
     with collective_errors(comm):
         if comm.rank == 0:
             action()
