@@ -108,18 +108,25 @@ def test_memory_is_taken_up_again_and_bounded(pool, monkeypatch):
 
 
 def test_segments_are_so_many_at_most(pool, monkeypatch):
-    """More blocks than segments lie in plain memory; so do all when the system refuses a segment."""
+    """More blocks than segments lie in plain memory; so do all when the system refuses a segment.
+
+    A segment without a block makes room for one of another size.
+    """
     monkeypatch.setattr(segments, "_MOST", 2)
     segments.expect()
     blocks = [segments.empty(SHAPE, DTYPE, lasting=True) for _ in range(4)]
     assert [segments.address_of(block) is not None for block in blocks] == [True, True, False, False]
+
+    del blocks
+    other = segments.empty((3 * NBYTES,), np.dtype("u1"), lasting=True)
+    assert segments.address_of(other) is not None and (pool.number, len(pool.idle)) == (2, 1)
 
     def refuse(*args):
         raise OSError(errno.EMFILE, "refused by the test")
 
     monkeypatch.setattr(segments, "_MOST", 9)
     monkeypatch.setattr(os, "memfd_create", refuse)
-    assert segments.address_of(segments.empty(SHAPE, DTYPE, lasting=True)) is None and pool.refused
+    assert segments.address_of(segments.empty((2, *SHAPE), DTYPE, lasting=True)) is None and pool.refused
 
 
 def test_a_forked_process_takes_none_of_its_parents(pool):

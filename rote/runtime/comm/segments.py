@@ -128,7 +128,7 @@ class _Pool:
 
             if fits:
                 segment = self.idle.pop(fits[-1])
-            elif mappable and (self.refused or self.number >= _MOST):
+            elif mappable and (self.refused or not self._has_room()):
                 return None
             else:
                 try:
@@ -185,12 +185,26 @@ class _Pool:
             most = self._most
         idle_bytes = sum(segment.memory.size for segment in self.idle)
         while idle_bytes > most:
-            segment = self.idle.pop(0)
-            idle_bytes -= segment.memory.size
-            if segment.address is not None:
-                self.number -= 1
-                _discard(segment.memory)  # others may have it mapped, so unmapping alone frees nothing
-                os.close(segment.address.fd)
+            idle_bytes -= self._drop(0)
+
+    def _has_room(self) -> bool:
+        """Whether others can map one segment more, if need be in place of the oldest that holds no block."""
+        if self.number == _MOST:
+            mappable = (n for n, segment in enumerate(self.idle) if segment.address is not None)
+            oldest = next(mappable, None)
+            if oldest is not None:
+                self._drop(oldest)
+
+        return self.number < _MOST
+
+    def _drop(self, n: int) -> int:
+        """Give a segment without a block back to the system; its bytes."""
+        segment = self.idle.pop(n)
+        if segment.address is not None:
+            self.number -= 1
+            _discard(segment.memory)  # others may have it mapped, so unmapping alone frees nothing
+            os.close(segment.address.fd)
+        return int(segment.memory.size)
 
 
 _NAME = f"{__name__}.empty"  # in the register of caches
