@@ -498,6 +498,26 @@ def test_interrupt_ends_the_run():
     assert (out, started.returncode) == ("interrupted\n", 0)
 
 
+def test_signals_are_heard_whichever_thread_they_reach():
+    """A handler runs soon, though the thread that waits for the ranks is not the one that the signal wakes."""
+    heard = []
+
+    def program(comm):
+        if comm.rank == 0:
+            time.sleep(0.1)  # until the caller waits for its ranks
+            signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        until = time.monotonic() + 30
+        while not heard and time.monotonic() < until:
+            time.sleep(0.01)
+        return bool(heard)
+
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: heard.append(number))
+    try:
+        assert rote.run(program, 2) == [True, True]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
 def test_interrupt_waits_for_all_ranks_together(monkeypatch):
     """Ranks that go on computing delay an interrupt by a moment in all, not by one each; here of 20 ranks."""
     ended, started = threading.Event(), threading.Barrier(21)
@@ -505,9 +525,9 @@ def test_interrupt_waits_for_all_ranks_together(monkeypatch):
     join = threading.Thread.join
 
     def joined(thread, timeout=None):
-        """A rank does not end within any wait, and the clock goes on by as much."""
-        if timeout is None:
-            join(thread)
+        """A rank does not end within any wait after the interrupt, and the clock goes on by as much."""
+        if timeout in (None, local._SLICE):
+            join(thread, timeout)
         else:
             waits.append(timeout)
 

@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _MOMENT = 1.0  # seconds that an interrupted run waits for all its ranks together
+_SLICE = 0.25  # seconds after which a waiting run hears a signal that did not wake it
 
 
 def check_threads(threads: int, call: str) -> None:
@@ -223,7 +224,8 @@ def run_threads(fn: Callable[..., T], ranks: int, args: tuple[Any, ...] = ()) ->
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            while thread.is_alive():  # a signal that came just before the wait, or to another thread, wakes nobody
+                thread.join(_SLICE)
     except BaseException:  # an interrupt: release the ranks, and give them a moment to clean up
         job.interrupt()
         until = time.monotonic() + _MOMENT
