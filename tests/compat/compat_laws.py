@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 from itertools import cycle, product
 
 import numpy as np
 from scipy import fft as scipy_fft
 
 import rote
-from rote.compat.mpi4py_fft import PFFT, DistArray, Function, HDF5File, fftw, newDistArray
+from rote.compat.mpi4py_fft import PFFT, DistArray, HDF5File, fftw, newDistArray
 from rote.compat.mpi4py_fft.mpifft import Transform
 from rote.compat.mpi4py_fft.pencil import Pencil, Subcomm
 
@@ -193,10 +192,6 @@ def check_fields(comm):
     assert {type(part) for part in (u[0, 1, 0], u[u > 1], u.v, u[0, 0][0], u[..., 0])} <= {np.ndarray}
     assert (u + 1).rank == 2
     assert type(newDistArray(fft, view=True)) is np.ndarray
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert Function(fft, False, tensor=True).rank == 1
-    assert [each.category for each in caught] == [FutureWarning]
     other = PFFT(comm, darray=u[0, 0])
     assert other.global_shape() == (6, 8)
     other.destroy()

@@ -47,6 +47,12 @@ def test_laws_under_mpi(job: Job) -> None:
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{len(compat_laws.CHECKS)} checks done\n")
 
 
+def test_the_old_name_of_fields_warns() -> None:
+    """A program of before has its field, and hears the new name."""
+    with pytest.warns(FutureWarning, match="the old name of newDistArray"):
+        assert mpi4py_fft.Function(PFFT(rote.runtime.world(), (6, 8)), False, tensor=True).rank == 1
+
+
 # --- FFTW's plans --------------------------------------------------------------------------------------------------
 
 
