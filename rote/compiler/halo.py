@@ -239,8 +239,24 @@ def widths_of(width: int | Sequence[int | Width], order: int) -> tuple[Width, ..
 
 
 def flags_of(periodic: bool | Sequence[bool], order: int) -> tuple[bool, ...]:
-    """Per mode, whether it is periodic."""
-    return tuple(map(bool, periodic)) if isinstance(periodic, Sequence | np.ndarray) else (bool(periodic),) * order
+    """Per mode, whether it is periodic, from what a caller writes.
+
+    Raises:
+        LayoutError: it is no truth value, nor a list of them; a text would have as many flags as letters.
+
+    >>> flags_of(True, 2), flags_of([True, False], 2)
+    ((True, True), (True, False))
+    """
+    several = isinstance(periodic, Sequence | np.ndarray) and not isinstance(periodic, str | bytes)
+    flags = tuple(periodic) if several else (periodic,) * order
+
+    for flag in flags:
+        if not isinstance(flag, bool | int | np.bool | np.integer) or flag not in (0, 1):
+            raise LayoutError(
+                f"periodic is True or False for all modes, or a list of one per mode, not {periodic!r}\n"
+                f"write periodic=True, or periodic={[True] * order}"
+            )
+    return tuple(map(bool, flags))
 
 
 @memoized(4096)

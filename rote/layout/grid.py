@@ -204,6 +204,11 @@ def grid_shape(grid: Grid | Iterable[int] | int, nprocs: int | None = None) -> t
         if 0 in extents:
             raise ValueError
     except (TypeError, ValueError):
+        if hasattr(grid, "rank"):  # a communicator, of mpi4py or Rote; arrays and tensors have none
+            raise LayoutError(
+                f"a grid is expected here, not the communicator {grid!r}\n"
+                "write comm=comm, as in rote.fft.FFT(shape, layout, comm=comm)"
+            ) from None
         meant = tuple(map(int, grid.split("x"))) if isinstance(grid, str) and _PRODUCT.fullmatch(grid) else (2, 3)
         raise LayoutError(
             f"a grid has at least one process along each mode, not {grid!r}\nwrite Grid({meant}), or grid={meant}"

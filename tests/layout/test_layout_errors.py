@@ -128,6 +128,11 @@ TEXTS = {
         lambda: L(()).on(4, 2.5),
         "a grid has at least one process along each mode, not 2.5\nwrite Grid((2, 3)), or grid=(2, 3)",
     ),
+    "a communicator": (
+        lambda: Grid(rote.runtime.world()),
+        "a grid is expected here, not the communicator <in-process rank 0 of 1>\n"
+        "write comm=comm, as in rote.fft.FFT(shape, layout, comm=comm)",
+    ),
     "processes": (lambda: Grid.of(1, -1), "1 process makes no grid of order -1"),
     "no processes": (lambda: Grid.of(0, 1), "0 processes make no grid of order 1"),
     "rank": (lambda: Grid((2, 3)).coordinates(6), "grid 2x3 has ranks 0 to 5, not 6"),

@@ -161,6 +161,11 @@ def test_what_is_no_communicator(what):
         as_comm(what)
 
 
+def test_a_grid_in_the_place_of_a_communicator_is_told_its_place():
+    with pytest.raises(CommError, match=r"not Grid\(\(2, 3\)\)\nwrite grid=\(2, 3\)"):
+        as_comm(rote.Grid((2, 3)))
+
+
 CALLS = {
     "barrier": lambda comm: comm.barrier(),
     "bcast": lambda comm: comm.bcast_in_place(np.zeros(3), 0),

@@ -100,6 +100,27 @@ def test_layouts_without_boxes_are_refused(layout):
     assert rote.run(program, 2) == [(6, 6)] * 2
 
 
+@pytest.mark.parametrize("periodic", ["periodic", "pq", b"11", None, 2, 0.5, [True, "no"], [True, None]])
+def test_what_is_no_truth_value_is_refused(periodic):
+    """A text is not a list of its letters: the refusal shows it, and the right spelling for as many modes."""
+    x = rote.DistTensor.zeros((8, 4), "block[(0),()]")
+    for refused in (x.halo, x.halo_plan):
+        with pytest.raises(LayoutError, match=r"(?s)not .*\nwrite periodic=True, or periodic=\[True, True\]") as error:
+            refused(1, periodic)
+        assert repr(periodic) in str(error.value)
+
+
+def test_truth_values_of_any_type_say_which_modes_are_periodic():
+    """Python's, NumPy's and 0 or 1, alone, in a list, a tuple or an array, mean the same."""
+    x = rote.DistTensor.from_global(np.arange(12).reshape(4, 3), "block[(0),()]")
+    expected = np.pad(np.pad(x.local, ((1, 1), (0, 0)), mode="wrap"), ((0, 0), (1, 1)))
+
+    for periodic in ([True, False], (1, 0), np.array([True, False]), [np.True_, np.int8(0)]):
+        assert x.halo(1, periodic).tolist() == expected.tolist()
+    for periodic in (True, 1, np.True_):
+        assert x.halo(1, periodic).tolist() == np.pad(x.local, 1, mode="wrap").tolist()
+
+
 def test_the_second_halo_is_bound_already():
     """Law: a halo is bound once per layout, width and dtype; from then on a call is one exchange."""
 

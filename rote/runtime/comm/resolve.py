@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from ...errors import CommError
 from ...host import launched, launched_size
-from ...layout.grid import integer
+from ...layout.grid import Grid, integer
 from .agreement import collective_errors
 from .cache import CachingComm
 from .protocol import Comm, inside
@@ -73,6 +73,9 @@ def as_comm(comm: object | None) -> Comm:
         return mpi.wrap(comm)
     if isinstance(comm, Comm):
         return comm
+
+    if isinstance(comm, Grid):
+        raise CommError(f"a communicator is expected here, not {comm!r}\nwrite grid={comm.shape}")
     kind = comm.__name__ if isinstance(comm, type) else type(comm).__name__
     raise CommError(
         f"this is not a communicator: {kind}\n"
