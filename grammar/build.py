@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple, cast
@@ -19,7 +20,7 @@ from lark.lexer import PatternStr
 
 from . import nodes
 from .diagnostics import mistake
-from .naming import ACTIONS, Token, misplaced
+from .naming import ACTIONS, Token, misplaced, remarked
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, LayoutClass, TransitionClass
 
 # The effect of an action on a mode. Each effect may occur at most once per mode and stage.
@@ -37,6 +38,8 @@ class _Wrong(Exception):
         self.name, self.detail, self.in_walk = name, detail, in_walk or name
         self.position, self.token = (token.start_pos or 0) + shift, token.value[shift:]
 
+
+_SHORT = 400  # characters of a text that is tried with other marks, and whose right form is shown
 
 _Action = tuple[str, tuple[LarkToken, ...], tuple[LarkToken, ...]]  # its name, its modes and their new extents
 
@@ -313,11 +316,9 @@ def build_stage(text: str, layout: Callable[..., nodes.LayoutSyntax]) -> nodes.S
 
 def _read(text: str, start: str) -> Any:
     """What the rule `start` builds of a text; tokens are fed one by one, so that a mistake knows those before it."""
-    cursor, taken = LARK.parse_interactive(text, start), []
+    cursor, taken = LARK.parse_interactive(text, start), list[LarkToken]()
     try:
-        for token in cursor.iter_parse():
-            taken.append(token)
-        return cursor.feed_token(LarkToken("$END", "", len(text)))
+        return _fed(cursor, text, taken)
 
     except _Wrong as wrong:
         name = wrong.in_walk if start == "stage" else wrong.name
@@ -326,7 +327,36 @@ def _read(text: str, start: str) -> Any:
         raise mistake(name, text, position, wrong.token, wrong.detail) from None
 
     except UnexpectedInput as error:
+        if len(text) <= _SHORT:
+            _refuse_marks(text, start)
         # `accepts` tries each token; what the error itself expects may lack some, since LALR merges look-aheads.
         expected = {_TYPES.get(name, name) for name in cast(Any, cursor).accepts()}
         tokens = [Token(_TYPES[token.type], token.value, token.start_pos or 0) for token in taken]
         raise misplaced(text, error.pos_in_stream or 0, tokens, expected, start == "stage") from None
+
+
+def _fed(cursor: Any, text: str, taken: list[LarkToken]) -> Any:
+    """What a parser builds of a text; the tokens are added to `taken`."""
+    for token in cursor.iter_parse():
+        taken.append(token)
+    return cursor.feed_token(LarkToken("$END", "", len(text)))
+
+
+def _refuse_marks(text: str, start: str) -> None:
+    """Refuse a text that is right but for its marks: other brackets, wide characters, or semicolons."""
+    sides = []
+    for side in text.split("->"):
+        for candidate in remarked(side):
+            with suppress(UnexpectedInput, _Wrong):
+                _fed(LARK.parse_interactive(candidate, start), candidate, [])
+                sides.append(candidate)
+                break
+        else:
+            return
+
+    right = "->".join(sides)
+    position = next((i for i, (mark, other) in enumerate(zip(text, right, strict=False)) if mark != other), None)
+    if position is not None:
+        token = text[position]
+        name = "mixed-brackets" if token in "()[]{}" else "unknown-character"
+        raise mistake(name, text, position, token, right.strip()) from None

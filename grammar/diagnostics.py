@@ -28,8 +28,8 @@ def _table(block: str) -> dict[str, tuple[str, str]]:
 MISTAKES = _table("""
 empty-text: a layout is missing: the text is empty / write for example [(0),()], or [] for order 0
 text-too-long: a text has at most {MAX_TEXT} characters / write a shorter layout
-unknown-character: no text of a layout has the character {token} /
-    write only ASCII letters, digits, spaces and the marks [ ] ( ) , : = + | @ ->
+unknown-character: no text of a layout has the character {token} / write {detail}
+mixed-brackets: square brackets stand around all modes together, and round ones in all other places / write {detail}
 missing-layout: a layout is missing here / write for example [(0),()], or [] for order 0
 text-after-layout: the layout is complete before {token} /
     write nothing after ] but a suffix such as +(1) or |(1), or an arrow -> and a second layout

@@ -9,10 +9,12 @@ brackets, in the grid of a stage, and where a parenthesis is not closed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import NamedTuple
+from unicodedata import normalize
 
 from .diagnostics import KINDS_TO_WRITE, mistake
 from .errors import NotationError, nearest
@@ -87,6 +89,43 @@ class Stop:
         """The last action."""
         return next((t.text for t in reversed(self.side) if t.type in ("TRANSFORM", "RESIZE", "TWIDDLE")), "")
 
+
+# --- texts with the right marks --------------------------------------------------------------------------------------
+
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+
+def remarked(side: str) -> Iterator[str]:
+    """Write a layout in the marks of the language, with each group of brackets in turn as the one around the modes.
+
+    That group gets square brackets, and all others round ones. There are none if the brackets do not close in pairs.
+
+    >>> [*remarked("a {r s=4}: ([],[0])")]
+    ['a [r s=4]: ((),(0))', 'a (r s=4): [(),(0)]']
+    """
+    text = normalize("NFKC", side).replace(";", ",")  # a wide parenthesis, for one, becomes an ASCII one
+    opened, groups, marks = list[str](), 0, list[tuple[int, str, int]]()  # position, what to write, group or -1 inside
+
+    for position, mark in enumerate(text):
+        if mark in _PAIRS:
+            marks.append((position, "([", -1 if opened else groups))
+            opened.append(mark)
+        elif mark in _PAIRS.values():
+            if not opened or _PAIRS[opened.pop()] != mark:
+                return
+            marks.append((position, ")]", -1 if opened else groups))
+            groups += not opened
+    if opened:
+        return
+
+    for chosen in range(groups):
+        characters = list(text)
+        for position, written, group in marks:
+            characters[position] = written[group == chosen]
+        yield "".join(characters)
+
+
+# --- the table of mistakes -------------------------------------------------------------------------------------------
 
 ANY = "anything"
 # Each row has a place, then what may stand there, each with its mistake; the first row that fits names it. A place is
@@ -332,6 +371,8 @@ _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING",
 def _detail(name: str, word: str, stop: Stop) -> str:
     """What the hint of a mistake says of this place; of a mistake in an action, that is the action."""
     match name:
+        case "unknown-character":
+            return "only ASCII letters, digits, spaces and the marks [ ] ( ) , : = + | @ ->"
         case "unknown-kind":
             kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE
             return nearest(word, ("block", "cyclic"), f"write {kinds}")

@@ -111,6 +111,39 @@ def test_which_mistake(text: str) -> None:
         parse_syntax(text)
 
 
+MARKS = {
+    "block([0],[])": ("mixed-brackets", "[(0),()]", 5),
+    "block{(0),()}": ("mixed-brackets", "[(0),()]", 5),
+    "block[{0},{}]": ("mixed-brackets", "[(0),()]", 6),
+    "block[[0],[]]": ("mixed-brackets", "[(0),()]", 6),
+    "block((0),())": ("mixed-brackets", "[(0),()]", 5),
+    "block[(0);()]": ("unknown-character", "[(0),()]", 9),
+    "block[(0)\uff0c()]": ("unknown-character", "[(0),()]", 9),
+    "block[\uff080\uff09,()]": ("unknown-character", "[(0),()]", 6),
+    "block\uff3b(0),()]": ("unknown-character", "[(0),()]", 5),
+    "block[(\u00b2),()]": ("unknown-character", "[(2),()]", 7),
+    "block[(0),()]+[1]": ("mixed-brackets", "[(0),()]+(1)", 14),
+    "block[(0),()]|{1@2}": ("mixed-brackets", "[(0),()]|(1@2)", 14),
+    "block[[0:cyclic[4]],()]": ("mixed-brackets", "[(0:cyclic(4)),()]", 6),
+    "block([0],[]) -> [[],[0]]": ("mixed-brackets", "[(0),()] -> [(),(0)]", 5),
+}
+
+
+@pytest.mark.parametrize("text", MARKS)
+def test_a_text_with_wrong_marks_is_told_the_right_text(text: str) -> None:
+    """Brackets of another kind, wide characters and semicolons: the hint is the whole layout as it is to be written."""
+    name, right, position = MARKS[text]
+    found = error(text)
+    assert (found.mistake, found.hint, found.position) == (name, f"write block{right}", position)
+    parse_syntax(f"block{right}")
+
+
+@pytest.mark.parametrize("text", ["block([0],[)", "block{(0)", "[(0);(1)", "{(0),(0)}", "[(0)] -> {(0),()"])
+def test_no_text_is_told_that_is_wrong_too(text: str) -> None:
+    """Where other marks would not make a layout, the first mistake is named as ever."""
+    assert "write block" not in error(text).hint
+
+
 @pytest.mark.parametrize(
     ("word", "cure"),
     [

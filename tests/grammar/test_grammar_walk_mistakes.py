@@ -119,7 +119,7 @@ CHOICES = {
     "[()] ft(0)": "text-after-stage",
     "[()]: twiddle: fft(0)": "text-after-stage",
     "[()]:": "missing-action",
-    "[()]: fft[0]": "missing-modes",
+    "[()]: fft[0]": "mixed-brackets",
     "[()()]: fft(0, fft(1)": "missing-closing-parenthesis",
     "[()()]: fft(0, (1)": "missing-closing-parenthesis",
     "[()()]: fft(0, (1))": "nested-parentheses",
