@@ -1,4 +1,4 @@
-"""`rote fft`: the transform of a `.npy` file into another, by all ranks in parallel.
+"""`rote fft`: the transform of a tensor in a file into another file, by all ranks in parallel.
 
 The options are a `Request`. `prepare` turns it into a `FileTransform`: the walk, how to run it, and the layouts at both
 ends. `transform` then reads, transforms, writes and, with --check, compares the file with `numpy.fft` on rank 0.
@@ -35,6 +35,7 @@ from .output import Answer, Watch, give, json_option, on_ranks, say
 if TYPE_CHECKING:
     from ..fft.plan import FFT
     from ..fft.walk import Walk
+    from ..io.stored import StoredTensor
     from ..runtime.choose import Progress
     from ..tensor import DistTensor
 
@@ -52,6 +53,8 @@ class Request:
 
     source: str
     target: str
+    name: str | None = None
+    step: int | None = None
     layout: str | None = None
     grid: tuple[int, ...] | None = None
     algorithm: str = "auto"
@@ -87,8 +90,10 @@ class Transformed(NamedTuple):
 
 
 @click.command()
-@click.argument("source", metavar="IN.npy", type=click.Path())
-@click.argument("target", metavar="OUT.npy", type=click.Path())
+@click.argument("source", metavar="IN", type=click.Path())
+@click.argument("target", metavar="OUT", type=click.Path())
+@click.option("--name", metavar="NAME", help="The tensor in IN, if it holds several; rote contents IN lists them.")
+@click.option("--step", metavar="N", type=int, help="The step of IN; default: the last one.")
 @click.option("--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform.")
 @click.option("--grid", metavar="2x2", type=Integers(), help="The process grid; default: balanced.")
 @ranks_option()
@@ -117,7 +122,9 @@ class Transformed(NamedTuple):
 @json_option
 @click.pass_obj
 def fft(began: float | None, /, ranks: int | None, as_json: bool, **options: Any) -> None:
-    """Transform IN.npy into OUT.npy: every rank reads, transforms and writes its own part.
+    """Transform a tensor in the file IN into the file OUT: every rank reads, transforms and writes its own part.
+
+    Each is a file or store that rote.load reads and rote.save writes: .npy, .zarr, .h5, .nc or .xdmf.
 
     Real input gives half a spectrum, as numpy.fft.rfftn, unless --complex asks for the whole one; complex
     input gives a spectrum as numpy.fft.fftn. --inverse is numpy.fft.ifftn or, with --real, irfftn.
@@ -129,6 +136,8 @@ def fft(began: float | None, /, ranks: int | None, as_json: bool, **options: Any
       rote fft small/volume.npy spectrum.npy --ranks 4 --check --force
       rote fft spectrum.npy again.npy --inverse --real --length 16
       rote fft small/volume.npy planes.npy --axes 0,1 --complex --json
+      rote fft spectrum.npy again.h5 --inverse --real --length 16
+      rote fft again.h5 spectrum.zarr --name data
       mpiexec -n 4 rote fft small/volume.npy spectrum.npy --force --layout "block[(0),(1),()]"
     """
     request = Request(**options)
@@ -150,8 +159,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     watch = Watch(comm, began)
     with watch.phase("start"):
         from ..fft.kernels.backends import library
+        from ..functions.moves import config
         from ..io import format_of
-        from ..io.npy import read_header
         from ..io.stored import check_dtype
         from ..tensor import load
         from ..tensor.files import save
@@ -159,14 +168,12 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         library("pyfftw").version()  # loads FFTW
 
     with watch.phase("plan") as part:
-        header = from_root(comm, lambda: read_header(request.source))
+        header = _stored(request, comm)
         # All that can be refused is refused here, on all ranks, before the file is read.
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
             form = format_of(request.target)
-            if request.check and form.name != "NumPy":
-                raise RoteError(f"--check reads a .npy file again, not {request.target}\nwrite OUT.npy")
 
         job = prepare(request, header.shape, header.dtype, comm, part)
         walk, target = job.walk, job.target
@@ -178,8 +185,10 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
                     refuse_too_large(header.shape, walk.dtype, target.shape, job.dtype)
 
     say(comm, job.text)
-    with watch.phase("read") as part:
-        x = load(request.source, walk.source.layout, comm=comm, grid=walk.source.grid, progress=part)
+    # A format that needs another layout is the user's choice, so these moves are not warned of.
+    with config(implicit="allow"), watch.phase("read") as part:
+        more: dict[str, Any] = {"name": request.name, "step": request.step, "progress": part}
+        x = load(request.source, walk.source.layout, comm=comm, grid=walk.source.grid, **more)
         if x.dtype != walk.dtype:
             x = x.astype(walk.dtype)
 
@@ -189,7 +198,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         with watch.phase("output"):
             result = result.redistribute(target.layout)
 
-    with watch.phase("write") as part:
+    with config(implicit="allow"), watch.phase("write") as part:
         save(request.target, result, progress=part)
 
     error = None
@@ -225,11 +234,30 @@ def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
 
 def _error(request: Request, job: FileTransform) -> float:
     """The error of the file that was written, against numpy.fft."""
-    array = np.load(request.source).astype(job.walk.dtype, copy=False)
+    array = _whole(request.source, request.name, request.step).astype(job.walk.dtype, copy=False)
     extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
 
     expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
-    return largest_error(np.load(request.target, mmap_mode="r"), expected)
+    return largest_error(_whole(request.target), expected)
+
+
+def _stored(request: Request, comm: Comm) -> StoredTensor:
+    """The tensor to transform, as its file describes it. Collective; only rank 0 reads."""
+    from ..io import format_of_file
+
+    contents = format_of_file(request.source, comm).look(request.source, request.step, comm, request.name)
+    try:
+        return contents.pick(request.source, request.name)
+    except RoteError as error:  # its hint is written for Python
+        raise RoteError(str(error).replace("write name=", "write --name ")) from None
+
+
+def _whole(path: str, name: str | None = None, step: int | None = None) -> Array:
+    """A tensor in a file, read as one array by this rank alone."""
+    from ..runtime.comm.threads import alone
+    from ..tensor import load
+
+    return load(path, name=name, step=step, comm=alone()).local
 
 
 # --- from options to a walk ------------------------------------------------------------------------------------------
