@@ -81,7 +81,7 @@ True
 
 def _transform(name: str, model: Callable[Concatenate[Any, P], DistTensor]) -> Callable[P, DistTensor]:
     """A function of the standard, with the arguments that the model has after its name."""
-    return of_tensors(name, written(name, _DOC.format(name=name), model, HINTS))
+    return of_tensors(name, written(name, _DOC.format(name=name), model, name, HINTS))
 
 
 fft: Final = _transform("fft", _single)

@@ -223,7 +223,7 @@ def _like(model: Callable[Concatenate[Any, Any, P], Any], answered: Function, va
     """The function of the model that fills a tensor with this value, and answers for a function of NumPy."""
     name = answered.__name__
     doc = _DOC.format(name=name, value=value, values=values)
-    return of_one(follows("created", answered)(written(name, doc, model, first=value)))
+    return of_one(follows("created", answered)(written(name, doc, model, value)))
 
 
 zeros_like: Final = _like(_filled_like, np.zeros_like, 0, "zeros")

@@ -47,7 +47,6 @@ __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", 
 Ints = npt.NDArray[np.int64]
 Modes = tuple[int, ...]
 
-_MEDIAN, _QUANTILE, _PERCENTILE = Member("median"), Member("quantile"), Member("percentile")
 
 _SAMPLES = 4096  # elements of all lines that the ranks exchange in a round
 _FEW = 4096  # elements of all lines that are gathered
@@ -81,8 +80,8 @@ def _median(
     return _of_lines(a, statistic, axis, None, out, keepdims)
 
 
-@family("selected", _median, np.median)
-def median(*args: Any, **options: Any) -> Any:
+@family("selected", _median, Member("median"), np.median)
+def median() -> None:
     """The median along some modes, or of all: the middle element, or the mean of the middle two. Collective.
 
     Parameters
@@ -112,7 +111,6 @@ def median(*args: Any, **options: Any) -> Any:
     >>> np.median(x, axis=1).to_global()
     array([2., 4.])
     """
-    return _median(_MEDIAN, *args, **options)
 
 
 nanmedian: Final = without_nans("selected", _median, Member("nanmedian"), 2.0, NAN_WITH_WARNING)
@@ -133,8 +131,8 @@ def _quantile(
     return _of_lines(a, _quantiles(member, a, q, method, weights), axis, weights, out, keepdims)
 
 
-@family("selected", _quantile, np.quantile)
-def quantile(*args: Any, **options: Any) -> Any:
+@family("selected", _quantile, Member("quantile"), np.quantile)
+def quantile() -> None:
     """Quantiles of the elements along some modes, or of all, with the bits of `numpy.quantile`. Collective.
 
     If ranks can hold whole lines, each calls `numpy.quantile`. Otherwise they find the elements that it needs by
@@ -176,11 +174,10 @@ def quantile(*args: Any, **options: Any) -> Any:
     >>> np.quantile(x, [0.5, 1]).to_global()
     array([3., 5.])
     """
-    return _quantile(_QUANTILE, *args, **options)
 
 
-@family("selected", _quantile, np.percentile)
-def percentile(*args: Any, **options: Any) -> Any:
+@family("selected", _quantile, Member("percentile"), np.percentile)
+def percentile() -> None:
     """The quantiles with q in percent, from 0 to 100. Collective; arguments and errors as for `quantile`.
 
     Examples
@@ -189,7 +186,6 @@ def percentile(*args: Any, **options: Any) -> Any:
     >>> xp.percentile(xp.asarray([1.0, 3.0, 2.0]), 75).to_global().tolist()
     2.5
     """
-    return _quantile(_PERCENTILE, *args, **options)
 
 
 nanquantile: Final = without_nans("selected", _quantile, Member("nanquantile"), 2.5, NAN_WITH_WARNING, more=", 0.75")

@@ -54,10 +54,6 @@ T = TypeVar("T", bound=Distributed)
 UNSET: Any = np._NoValue
 """The value that NumPy passes on for an argument that was not given."""
 
-_SUM, _PROD, _ANY, _ALL = Member("sum"), Member("prod", op="prod"), Member("any"), Member("all", op="prod")
-_MAX, _MIN = Member("max", op="max"), Member("min", op="min")
-_ARGMAX, _ARGMIN = Member("argmax", op="max"), Member("argmin", op="min")
-
 
 class ReducedModes(NamedTuple):
     """The modes to reduce, whether they are kept with extent 1, and the layout of the result, if a call names one."""
@@ -322,8 +318,8 @@ def _sum(
     return finished(member.name, result, out, np.add, initial)
 
 
-@family("reduction", _sum, np.sum)
-def sum(*args: Any, **options: Any) -> Any:
+@family("reduction", _sum, Member("sum"), np.sum)
+def sum() -> None:
     """The sum over some modes, or all. Collective if they are split.
 
     Parameters
@@ -360,7 +356,6 @@ def sum(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 4]], "block[(0),()]").sum(axis=0).to_global()
     array([4, 6])
     """
-    return _sum(_SUM, *args, **options)
 
 
 nansum: Final = without_nans("reduction", _sum, Member("nansum"), 4.0)
@@ -386,8 +381,8 @@ def _product(
     return finished(member.name, result, out, np.multiply, initial)
 
 
-@family("reduction", _product, np.prod)
-def prod(*args: Any, **options: Any) -> Any:
+@family("reduction", _product, Member("prod", op="prod"), np.prod)
+def prod() -> None:
     """The product over some modes, or all; arguments and errors as for `sum`. Collective if they are split.
 
     Each rank multiplies its own factors first. So if factors are so large and so small that a part of the product
@@ -400,7 +395,6 @@ def prod(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").prod(axis=1).to_global()
     array([2, 0])
     """
-    return _product(_PROD, *args, **options)
 
 
 nanprod: Final = without_nans("reduction", _product, Member("nanprod", op="prod"), 3.0)
@@ -425,8 +419,8 @@ def _truth(
     return finished(name, reduce_by(name, ufunc, op, masked(x, where, op == "prod"), along, np.dtype(bool)), out)
 
 
-@family("reduction", _truth, np.any)
-def any(*args: Any, **options: Any) -> Any:
+@family("reduction", _truth, Member("any"), np.any)
+def any() -> None:
     """Whether any element is true; arguments and errors as for `sum`. Collective if the modes are split.
 
     Examples
@@ -435,11 +429,10 @@ def any(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").any(axis=1).to_global()
     array([ True,  True])
     """
-    return _truth(_ANY, *args, **options)
 
 
-@family("reduction", _truth, np.all)
-def all(*args: Any, **options: Any) -> Any:
+@family("reduction", _truth, Member("all", op="prod"), np.all)
+def all() -> None:
     """Whether all elements are true; arguments and errors as for `sum`. Collective if the modes are split.
 
     Examples
@@ -448,7 +441,6 @@ def all(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").all(axis=1).to_global()
     array([ True, False])
     """
-    return _truth(_ALL, *args, **options)
 
 
 @of_one
@@ -533,8 +525,8 @@ def _extremum(
     return finished(member.name, in_layout(member.name, result, layout), out)
 
 
-@family("reduction", _extremum, np.max, np.amax)
-def max(*args: Any, **options: Any) -> Any:
+@family("reduction", _extremum, Member("max", op="max"), np.max, np.amax)
+def max() -> None:
     """The largest element, or NaN if there is one; arguments as for `sum`. Collective if the modes are split.
 
     Raises
@@ -554,11 +546,10 @@ def max(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").max(axis=0).to_global()
     array([3, 2])
     """
-    return _extremum(_MAX, *args, **options)
 
 
-@family("reduction", _extremum, np.min, np.amin)
-def min(*args: Any, **options: Any) -> Any:
+@family("reduction", _extremum, Member("min", op="min"), np.min, np.amin)
+def min() -> None:
     """The smallest element, or NaN if there is one; arguments and errors as for `max`.
 
     Examples
@@ -567,7 +558,6 @@ def min(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").min(axis=1).to_global()
     array([1, 0])
     """
-    return _extremum(_MIN, *args, **options)
 
 
 nanmax: Final = without_nans("reduction", _extremum, Member("nanmax", op="max"), 3.0, NAN_WITH_WARNING)
@@ -637,8 +627,8 @@ def _position(
     return result if out is None else finished(name, result, out)
 
 
-@family("reduction", _position, np.argmax)
-def argmax(*args: Any, **options: Any) -> Any:
+@family("reduction", _position, Member("argmax", op="max"), np.argmax)
+def argmax() -> None:
     """The index of the largest element, the first of several; a NaN counts as the largest.
 
     Parameters
@@ -671,11 +661,10 @@ def argmax(*args: Any, **options: Any) -> Any:
     >>> int(DistTensor.from_global([3, 7, 7], "block[(0)]").argmax())
     1
     """
-    return _position(_ARGMAX, *args, **options)
 
 
-@family("reduction", _position, np.argmin)
-def argmin(*args: Any, **options: Any) -> Any:
+@family("reduction", _position, Member("argmin", op="min"), np.argmin)
+def argmin() -> None:
     """The index of the smallest element, the first of several; a NaN counts as the smallest.
 
     Arguments and errors as for `argmax`.
@@ -686,7 +675,6 @@ def argmin(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").argmin(axis=1).to_global()
     array([0, 1])
     """
-    return _position(_ARGMIN, *args, **options)
 
 
 nanargmax: Final = without_nans("reduction", _position, Member("nanargmax", op="max"), 2, "ValueError if there is none")

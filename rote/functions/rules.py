@@ -21,7 +21,7 @@ from .distributed import Distributed, comm_of, is_foreign, owned
 from .moves import Attribution, attribution, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "NAN_WITH_WARNING", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "Member"]
-__all__ += ["OfOne", "OfTwo", "call_collectively", "family", "fits", "follows", "named", "numpy_arguments", "of_one"]
+__all__ += ["OfOne", "OfTwo", "call_collectively", "family", "fits", "follows", "numpy_arguments", "of_one"]
 __all__ += ["of_tensors", "of_two", "refuse_unfit", "values_in", "without_nans", "written"]
 
 Function = Callable[..., Any]
@@ -154,36 +154,6 @@ def follows(rule: str, *answers: Function, name: str = "", views: bool = False) 
     return enter
 
 
-def named(
-    model: Callable[Concatenate[Any, P], R], hints: Hints = MappingProxyType({}), first: Any = None
-) -> Callable[[Callable[[], None]], Callable[P, R]]:
-    """Make a function from its name and docstring: it calls the model, with its name as first argument.
-
-    The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
-
-    Args:
-        hints: what to write in place of arguments that the function does not have.
-        first: the first argument of the model, if that is not the name.
-    """
-
-    def enter(function: Callable[[], None]) -> Callable[P, R]:
-        name = function.__name__
-        chosen = name if first is None else first
-
-        @wraps(function)
-        def called(*args: P.args, **options: P.kwargs) -> R:
-            try:
-                return model(chosen, *args, **options)
-            except TypeError:
-                refuse_unfit(name, signature(called), args, options, hints)
-                raise
-
-        called.__wrapped__ = model  # type: ignore[assignment]  # whose source is to be read
-        return _signed(called, model)
-
-    return enter
-
-
 def _signed(function: Function, model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
     """The function, which shows the signature of a model without its first parameter."""
     first, *others = signature(model).parameters.values()
@@ -205,24 +175,38 @@ Model = Callable[Concatenate[Any, Any, P], Any]
 """The function of a family: its first argument tells its members from each other, the second is a tensor."""
 
 
-def family(rule: str, model: Model[P], *answers: Function) -> Callable[[Function], OfOne[P]]:
-    """Let a function follow a rule that passes its arguments on to a model, behind what tells it from its family.
+def written(
+    name: str, doc: str | None, model: Callable[Concatenate[Any, P], R], first: Any, hints: Hints = MappingProxyType({})
+) -> Callable[P, R]:
+    """Make a function from its name and its docstring: it calls a model with the arguments of a call behind `first`.
 
     The signature is that of the model without its first parameter, for people, `inspect` and type checkers alike.
+
+    Args:
+        hints: what to write in place of arguments that the function does not have.
     """
-    return lambda function: of_one(follows(rule, *answers)(_signed(function, model)))
+
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return model(first, *args, **options)
+        except TypeError:
+            refuse_unfit(name, signature(called), args, options, hints)
+            raise
+
+    called.__name__ = called.__qualname__ = name
+    called.__module__, called.__doc__ = model.__module__, doc
+    called.__wrapped__ = model  # type: ignore[attr-defined]  # whose source is to be read
+    return _signed(called, model)
 
 
-def written(
-    name: str, doc: str, model: Callable[Concatenate[Any, P], R], hints: Hints = MappingProxyType({}), first: Any = None
-) -> Callable[P, R]:
-    """Make a function from its name, its docstring and a model, as `named` does."""
+def family(rule: str, model: Model[P], first: Any, *answers: Function) -> Callable[[Callable[[], None]], OfOne[P]]:
+    """Make a member of a family from its name and docstring, as `written` does, which follows a rule.
 
-    def function() -> None: ...
-
-    function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = model.__module__, doc
-    return named(model, hints, first)(function)
+    Args:
+        model: the function that all members call.
+        first: what tells this one from the others.
+    """
+    return lambda shown: of_one(follows(rule, *answers)(written(shown.__name__, shown.__doc__, model, first)))
 
 
 NAN_WITH_WARNING = "NaN, with a warning, if there is none"
@@ -248,7 +232,7 @@ def without_nans(rule: str, model: Model[P], member: Member, value: Any, beyond:
     name = member.name
     plain, beyond = name.removeprefix("nan"), beyond and f"; {beyond}"
     doc = _WITHOUT_NANS.format(plain=plain, name=name, beyond=beyond, more=more, value=value)
-    return of_one(follows(rule, getattr(np, name))(written(name, doc, model, first=member._replace(skips_nan=True))))
+    return of_one(follows(rule, getattr(np, name))(written(name, doc, model, member._replace(skips_nan=True))))
 
 
 def values_in(values: Iterable[Any]) -> Iterator[Any]:
@@ -298,9 +282,6 @@ def numpy_arguments(args: Sequence[Any], options: Mapping[str, Any]) -> tuple[tu
 
 def _explain(error: Exception, name: str, function: Function, args: Sequence[Any], options: Mapping[str, Any]) -> None:
     """Raise another error in the place of one that a value caused which is no tensor, or no integer."""
-    if isinstance(error, TypeError) and hasattr(function, "__signature__") and not hasattr(function, "__wrapped__"):
-        refuse_unfit(name, signature(function), args, options)  # of a `family`, whose error names the model
-
     values = [*values_in([*args, *options.values()])]
     if not any(isinstance(value, Distributed) for value in values):
         if not values or (isinstance(error, TypeError) and not fits(function, args, options)):

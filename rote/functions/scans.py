@@ -38,7 +38,6 @@ __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gr
 
 T = TypeVar("T", bound=Distributed)
 
-_CUMSUM, _CUMPROD = Member("cumsum"), Member("cumprod", op="prod")
 
 # The ufuncs that scan, each with the operation that has the same identity.
 _SCANNING: dict[np.ufunc, Op] = {
@@ -66,8 +65,8 @@ def _cumulative(
     return pad(y, [(int(m == mode), 0) for m in range(order)], constant_values=initial)
 
 
-@family("along", _cumulative, np.cumulative_sum)
-def cumulative_sum(*args: Any, **options: Any) -> Any:
+@family("along", _cumulative, "cumulative_sum", np.cumulative_sum)
+def cumulative_sum() -> None:
     """The cumulative sums along a mode: each element with all before it. Collective.
 
     If blocks split the mode, ranks exchange only their totals; a mode that is split cyclically is made whole.
@@ -95,11 +94,10 @@ def cumulative_sum(*args: Any, **options: Any) -> Any:
     >>> xp.cumulative_sum(x, include_initial=True).to_global()
     array([0, 1, 3, 6])
     """
-    return _cumulative("cumulative_sum", *args, **options)
 
 
-@family("along", _cumulative, np.cumulative_prod)
-def cumulative_prod(*args: Any, **options: Any) -> Any:
+@family("along", _cumulative, "cumulative_prod", np.cumulative_prod)
+def cumulative_prod() -> None:
     """The cumulative products along a mode: each element with all before it.
 
     Arguments and errors as for `cumulative_sum`.
@@ -115,7 +113,6 @@ def cumulative_prod(*args: Any, **options: Any) -> Any:
     >>> xp.cumulative_prod(xp.asarray([3, 1, 2])).to_global()
     array([3, 3, 6])
     """
-    return _cumulative("cumulative_prod", *args, **options)
 
 
 def _flat_scan(
@@ -133,8 +130,8 @@ def _flat_scan(
     return finished(name, _scan(name, ufunc, a, axis, computed_in(dtype, a.local.dtype, out)), out)
 
 
-@family("along", _flat_scan, np.cumsum)
-def cumsum(*args: Any, **options: Any) -> Any:
+@family("along", _flat_scan, Member("cumsum"), np.cumsum)
+def cumsum() -> None:
     """The cumulative sum along a mode, or of all elements in row-major order, as in `numpy.cumsum`.
 
     Raises
@@ -148,11 +145,10 @@ def cumsum(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumsum().to_global()
     array([3, 4, 6])
     """
-    return _flat_scan(_CUMSUM, *args, **options)
 
 
-@family("along", _flat_scan, np.cumprod)
-def cumprod(*args: Any, **options: Any) -> Any:
+@family("along", _flat_scan, Member("cumprod", op="prod"), np.cumprod)
+def cumprod() -> None:
     """The cumulative product along a mode, or of all elements in row-major order; errors as for `cumsum`.
 
     Examples
@@ -161,7 +157,6 @@ def cumprod(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([3, 1, 2], "block[(0)]").cumprod().to_global()
     array([3, 3, 6])
     """
-    return _flat_scan(_CUMPROD, *args, **options)
 
 
 nancumsum: Final = without_nans("along", _flat_scan, Member("nancumsum"), [1.0, 1.0, 4.0], "a NaN counts as 0")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 from math import prod
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +80,8 @@ def _sort(
     return x._with(backwards if name == "sort" else x.distribution.shape[mode] - 1 - backwards)
 
 
-@family("sorted", _sort, np.sort)
-def sort(*args: Any, **options: Any) -> Any:
+@family("sorted", _sort, "sort", np.sort)
+def sort() -> None:
     """The elements in ascending order along a mode, or as one line in row-major order if it is None. Collective.
 
     If the mode is split, another mode is split in its place, if one is long enough. Otherwise no rank holds whole
@@ -116,11 +116,10 @@ def sort(*args: Any, **options: Any) -> Any:
     >>> xp.sort(rote.DistTensor.from_global([3, 1, 2], "block[(0)]"), descending=True).to_global()
     array([3, 2, 1])
     """
-    return _sort("sort", *args, **options)
 
 
-@family("sorted", _sort, np.argsort)
-def argsort(*args: Any, **options: Any) -> Any:
+@family("sorted", _sort, "argsort", np.argsort)
+def argsort() -> None:
     """The indices along a mode that sort it; equal elements keep their order.
 
     Arguments, layout and errors as for `sort`.
@@ -146,7 +145,6 @@ def argsort(*args: Any, **options: Any) -> Any:
     >>> xp.argsort(rote.DistTensor.from_global([3, 1, 2, 1], "block[(0)]")).to_global()
     array([1, 3, 2, 0])
     """
-    return _sort("argsort", *args, **options)
 
 
 def has_room(dist: Distribution, modes: Collection[int]) -> bool:
@@ -295,24 +293,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return _of_each(lambda block: np.digitize(block, edges, right), bins, x, "digitize")
 
 
-@overload
-def isin(
-    element: T,
-    test_elements: Any,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: Literal["sort", "table"] | None = None,
-) -> T: ...
-@overload
-def isin(
-    element: Any,
-    test_elements: T,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: Literal["sort", "table"] | None = None,
-) -> T: ...
+@of_two
 @follows("along", np.isin)
 def isin(
     element: Any,

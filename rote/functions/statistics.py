@@ -54,8 +54,6 @@ __all__ += ["var", "weights_along", "weights_of"]
 
 T = TypeVar("T", bound=Distributed)
 
-_MEAN, _VAR, _STD = Member("mean"), Member("var"), Member("std", root=True)
-
 
 def _mean(
     member: Member,
@@ -86,8 +84,8 @@ def _mean(
     return finished(member.name, means, out)
 
 
-@family("reduction", _mean, np.mean)
-def mean(*args: Any, **options: Any) -> Any:
+@family("reduction", _mean, Member("mean"), np.mean)
+def mean() -> None:
     """The mean over some modes, or all; for integers it is in double precision. Arguments and errors as for `sum`.
 
     Raises
@@ -101,7 +99,6 @@ def mean(*args: Any, **options: Any) -> Any:
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").mean())
     3.0
     """
-    return _mean(_MEAN, *args, **options)
 
 
 nanmean: Final = without_nans("reduction", _mean, Member("nanmean"), 2.0)
@@ -149,8 +146,8 @@ def _spread(
     return finished(member.name, variance, out, casting="same_kind" if cast_last else "unsafe")
 
 
-@family("reduction", _spread, np.var)
-def var(*args: Any, **options: Any) -> Any:
+@family("reduction", _spread, Member("var"), np.var)
+def var() -> None:
     """The variance over some modes, or all, in two passes: the mean, then the squares of the deviations.
 
     The other arguments are those of `sum`.
@@ -185,11 +182,10 @@ def var(*args: Any, **options: Any) -> Any:
     >>> float(DistTensor.from_global([1, 2, 4, 5], "block[(0)]").var(correction=1))
     3.3333333333333335
     """
-    return _spread(_VAR, *args, **options)
 
 
-@family("reduction", _spread, np.std)
-def std(*args: Any, **options: Any) -> Any:
+@family("reduction", _spread, Member("std", root=True), np.std)
+def std() -> None:
     """The standard deviation over some modes, or all: the square root of `var`; arguments and errors as for `var`.
 
     Examples
@@ -198,7 +194,6 @@ def std(*args: Any, **options: Any) -> Any:
     >>> DistTensor.from_global([[1, 2], [3, 0]], "block[(0),()]").std(axis=1).to_global()
     array([0.5, 1.5])
     """
-    return _spread(_STD, *args, **options)
 
 
 nanvar: Final = without_nans("reduction", _spread, Member("nanvar"), 1.0)
