@@ -1,6 +1,7 @@
 """The rule of each function: the layout of its result, and what moves.
 
-The table has one row per rule, and each function takes its rule by a decorator.
+The table has one row per rule, and each function takes its rule by a decorator. `notebooks/array-functions.md` says in
+full what the rules are, for users.
 """
 
 from __future__ import annotations
@@ -58,69 +59,27 @@ def of_two(function: Callable[Concatenate[Any, Any, P], Any]) -> OfTwo[P]:
 
 
 class LayoutRule(NamedTuple):
-    """How the functions of a class treat layouts."""
+    """How the functions of a class are called; `notebooks/array-functions.md` says what their results look like."""
 
-    result: str  # the layout of the result
-    moves: str  # what moves, and when
     sends: bool = True  # whether functions send messages of their own, beside moves of operands
     computes: bool = True  # whether they compute in several steps, so that ranks agree on floating-point errors
 
 
+# The layout of the result, for each:
 RULES: dict[str, LayoutRule] = {
-    "created": LayoutRule(
-        "`layout=`, else the default of `rote.config(layout=…)`", "nothing: each rank makes its block", sends=False
-    ),
-    "fact": LayoutRule("a plain value, the same on all ranks", "nothing: all ranks know shape and dtype", sends=False),
-    "elementwise": LayoutRule(
-        "the layout of the full-shape operand that makes moving the others cheapest",
-        "operands in other layouts, by the cheapest certified plan; an operand that is broadcast and replicated stays",
-        sends=False,
-    ),
-    "reduction": LayoutRule(
-        "`layout=`, else the operand's layout without the reduced modes, replicated over the grid modes that split "
-        "them",
-        "partial results over those grid modes, by all-reduce, reduce-scatter, or whatever costs least for that layout",
-    ),
-    "along": LayoutRule(
-        "the operand's layout; if the mode was split, with that mode whole",
-        "the operand, if the mode is split, by the cheapest certified plan that makes it whole; "
-        "a cumulative sum along blocks sends one total per rank",
-    ),
-    "sorted": LayoutRule(
-        "the operand's layout; if the mode was split and there are many lines, with that mode whole",
-        "nothing if the mode is whole; the operand, to make lines whole, if another mode can be split instead; "
-        "otherwise elements, by a sample sort, after which no rank has all, and an indexed move back",
-    ),
-    "selected": LayoutRule(
-        "the operand's layout without the modes; if they were split and there are many lines, another mode is split "
-        "in their place",
-        "nothing if the modes are whole; the operand, to make lines whole, if another mode can be split instead; "
-        "otherwise a sample of the elements and counts, in a few rounds, and at the end a few elements",
-    ),
-    "indexed": LayoutRule(
-        "the operand's layout, with kinds balanced anew if extents change",
-        "elements whose place in the result is on another rank, by an indexed move",
-        computes=False,
-    ),
-    "relabelled": LayoutRule(
-        "the operand's layout, with its modes renamed", "nothing: blocks are views of the operand's", computes=False
-    ),
-    "joined": LayoutRule(
-        "the first operand's layout",
-        "elements whose place is on another rank, by an indexed move; operands that are split otherwise, as well",
-        computes=False,
-    ),
-    "contracted": LayoutRule(
-        "free modes are split as in the operands; replicated over the grid modes that split the others",
-        "operands, until contracted modes have equal layouts; then partial results, as in a reduction",
-    ),
-    "data-dependent": LayoutRule(
-        "blocks whose sizes depend on the data",
-        "the operand, to blocks in the order of its elements, or of its slices along an axis; then the size of each "
-        "rank's result, and for `unique` "
-        "the unique elements of each rank, by a sample sort",
-    ),
-    "agreed": LayoutRule("a plain value, the same on all ranks", "one value per rank"),
+    "created": LayoutRule(sends=False),  # that of the call, or the default
+    "fact": LayoutRule(sends=False),  # none: a plain value, which all ranks know
+    "elementwise": LayoutRule(sends=False),  # that of an operand of the result's shape, to which the others move
+    "reduction": LayoutRule(),  # the operand's, without the reduced modes
+    "along": LayoutRule(),  # the operand's, with the mode whole if it was split
+    "sorted": LayoutRule(),  # as along, if there are many lines; else the operand's
+    "selected": LayoutRule(),  # the operand's, without the modes
+    "indexed": LayoutRule(computes=False),  # the operand's, with kinds balanced anew
+    "relabelled": LayoutRule(computes=False),  # the operand's, with its modes renamed; nothing moves
+    "joined": LayoutRule(computes=False),  # the first operand's
+    "contracted": LayoutRule(),  # free modes as in the operands
+    "data-dependent": LayoutRule(),  # blocks whose sizes depend on the data
+    "agreed": LayoutRule(),  # none: a plain value, of one value per rank
 }
 """The rules, by name."""
 
