@@ -247,8 +247,9 @@ def flags_of(periodic: bool | Sequence[bool], order: int) -> tuple[bool, ...]:
     >>> flags_of(True, 2), flags_of([True, False], 2)
     ((True, True), (True, False))
     """
-    several = isinstance(periodic, Sequence | np.ndarray) and not isinstance(periodic, str | bytes)
-    flags = tuple(periodic) if several else (periodic,) * order
+    flags: tuple[Any, ...] = (periodic,) * order
+    if isinstance(periodic, Sequence | np.ndarray) and not isinstance(periodic, str | bytes):
+        flags = tuple(periodic)
 
     for flag in flags:
         if not isinstance(flag, bool | int | np.bool | np.integer) or flag not in (0, 1):
