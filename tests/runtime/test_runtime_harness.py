@@ -26,7 +26,7 @@ print("so far", flush=True)
 time.sleep(600)
 """
     with pytest.raises(AssertionError, match=r'hangs: 2 ranks(.|\n)*so far(.|\n)*program.py", line 6'):
-        mpirun(2, code, tmp_path, timeout=3)
+        mpirun(2, code, tmp_path, timeout=10)
     pids = [int(path.name) for path in tmp_path.iterdir()]
     assert len(pids) == 2 and not [pid for pid in pids if runs(pid)]
 
@@ -102,7 +102,7 @@ def test_a_job_runs_one_program_after_the_other(mpirun):
     assert job.run(who).stdout == first
 
     alone = "from rote.runtime import world\ncomm = world()\nif comm.rank: raise ValueError('lost')\ncomm.barrier()"
-    done = job.run(alone, timeout=30)
+    done = job.run(alone)
     assert done.returncode == 1 and "ValueError: lost" in done.stderr
     second = job.run(who).stdout
     assert not {*first.split()} & {*second.split()} and not [pid for pid in first.split() if runs(int(pid))]
@@ -110,7 +110,7 @@ def test_a_job_runs_one_program_after_the_other(mpirun):
 
     third = job.run(who).stdout
     with pytest.raises(AssertionError, match=r'hangs: 2 ranks(.|\n)*so far(.|\n)*program.py", line 3'):
-        job.run("import time\nprint('so far', flush=True)\ntime.sleep(600)", timeout=2)
+        job.run("import time\nprint('so far', flush=True)\ntime.sleep(600)", timeout=5)
     assert not [pid for pid in third.split() if runs(int(pid))]
     assert job.run(who).returncode == 0
     job.close()

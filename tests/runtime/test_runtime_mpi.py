@@ -140,7 +140,7 @@ WAITS = {
 @pytest.mark.parametrize("wait", WAITS)
 def test_uncaught_error_ends_the_job(mpirun, wait):
     """An exception that nobody catches on one rank ends all ranks, whatever they wait in, with its traceback shown."""
-    done = mpirun(3, ENDS.format(end="raise ValueError('lost block')", wait=WAITS[wait]), timeout=20)
+    done = mpirun(3, ENDS.format(end="raise ValueError('lost block')", wait=WAITS[wait]))
     assert done.returncode != 0
     assert "ValueError: lost block" in done.stderr
 
@@ -151,6 +151,7 @@ import rote
 from rote.runtime import collective_errors, world
 comm = world()
 last = comm.rank == comm.size - 1
+comm.barrier()  # all have started: ranks wait only a moment for others to end as they do
 {body}
 comm.barrier()
 """
@@ -170,7 +171,7 @@ ENDINGS = {
 def test_what_all_ranks_raise_is_printed_once(mpirun, ending):
     """Rank 0 prints the traceback of an error by which all ranks end, the others one line; any other one is printed."""
     body, tracebacks, texts = ENDINGS[ending]
-    done = mpirun(3, ERRORS.format(body=body), timeout=20)
+    done = mpirun(3, ERRORS.format(body=body))
     assert done.returncode != 0
     assert done.stderr.count("Traceback (most recent call last)") == tracebacks, done.stderr
     for text in texts:
@@ -181,7 +182,7 @@ def test_what_all_ranks_raise_is_printed_once(mpirun, ending):
 def test_set_abort_ends_the_job_with_the_status_given(mpirun):
     """A program that ends by SystemExit on one rank can end the others too, with its own status."""
     end = "error = SystemExit(7); set_abort(error); raise error"
-    assert mpirun(2, ENDS.format(end=end, wait=WAITS["barrier"]), timeout=20).returncode == 7
+    assert mpirun(2, ENDS.format(end=end, wait=WAITS["barrier"])).returncode == 7
 
 
 def test_error_caught_on_one_rank_is_no_end(mpirun):

@@ -42,7 +42,7 @@ from rote.errors import CommError, LayoutError
 from rote.runtime import world
 
 RANKS, ODD = 3, 1  # the ranks, and the one that goes wrong
-LIMIT = 30.0  # seconds, of which a case takes some thousandths
+LIMIT = 60.0  # seconds, of which a case takes some thousandths
 
 # Errors that only a mistake in the product raises. A wrong argument is refused by an error that says what is wrong.
 MISTAKES = (AssertionError, AttributeError, UnboundLocalError, RecursionError, ZeroDivisionError)

@@ -40,7 +40,7 @@ def test_what_threads_refuse_together_processes_do(job, part, tmp_path, monkeypa
 @pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.slow] * (way not in QUICK)) for way in ends.WAYS])
 def test_a_rank_that_ends_alone_ends_the_job(way):
     """Law: the other ranks do not wait for it, and what is printed names the rank."""
-    done = mpirun(RANKS, Path(ends.__file__), way, timeout=30)
+    done = mpirun(RANKS, Path(ends.__file__), way)
     assert done.returncode != 0, done.stdout
     assert "as if nothing had been" not in done.stdout
     if way not in SILENT and not way.startswith("exits with a"):
