@@ -23,7 +23,7 @@ from rote.compiler.step import LOCAL, Step, as_wire, rounded
 from rote.compiler.tasks import Task, Tasks, transfers
 from rote.grammar import CONVOLVE, TWIDDLE, ActionSyntax, StageSyntax, WalkSyntax, unparse_walk
 from rote.grammar.nodes import ResizeName
-from rote.layout.distribution import Distribution
+from rote.layout.distribution import Distribution, replication
 from rote.layout.grid import row_major
 from rote.layout.refine import unfused_ends
 from rote.lazy import late
@@ -391,9 +391,11 @@ def describe(walk: Walk, axes: tuple[int, ...]) -> str:
     moved, times = sum(plan.cost.bytes for plan in walk.moves), len(walk.moves)
     source = walk.source
     rounded = "" if walk.wire is None else f", sent in single precision: error at most {times * 2**-24:.1e} in 2-norm"
+    copies = replication(source)
     return (
         f"{walk.kind} of {source.shape} {walk.dtype} on grid {source.grid}, axes {axes}\n{walk}\n"
-        f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}{rounded}"
+        + f"  the input is {copies}\n" * bool(copies)
+        + f"  each rank receives {in_bytes(moved)} in {times} move{'s' * (times != 1)}{rounded}"
     )
 
 

@@ -16,7 +16,7 @@ from ..compiler.plan import Plan, figures
 from ..compiler.step import KINDS
 from ..errors import LayoutError, PlanError
 from ..functions.contraction.compile import compile_einsum
-from ..layout.distribution import Distribution, distribute
+from ..layout.distribution import Distribution, distribute, replication
 from ..layout.layout import parse, parse_transition
 from ..machines.machine import as_machine
 from ..units import in_bytes, table
@@ -220,6 +220,8 @@ def _tell(plan: Plan | Contraction, as_json: bool, why_not: str | None, verify: 
     reason = None if why_not is None else plan.why_not(why_not)
 
     lines = [plan.explain()]
+    if isinstance(plan, Plan) and (copies := replication(plan.source, plan.target)):
+        lines.append(f"both layouts are {copies}")
     if reason is not None:
         lines.append(f"why not {why_not}: {reason}")
 

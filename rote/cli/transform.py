@@ -10,7 +10,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import prod
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ..errors import LayoutError, RoteError
 from ..host import memory
 from ..io.transfer import Draft
-from ..layout.distribution import Distribution, distribute
+from ..layout.distribution import Distribution, distribute, replication
 from ..layout.grid import check_grid
 from ..layout.layout import Layout, as_layout
 from ..runtime.comm.agreement import collective_errors, from_root
@@ -185,6 +185,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
                     refuse_too_large(header.shape, walk.dtype, target.shape, job.dtype)
 
     say(comm, job.text)
+    if comm.rank == 0 and request.grid is None and request.layout is not None:
+        warn_of_a_gap(walk.source)
     # A format that needs another layout is the user's choice, so these moves are not warned of.
     with config(implicit="allow"), watch.phase("read") as part:
         more: dict[str, Any] = {"name": request.name, "step": request.step, "progress": part}
@@ -226,6 +228,23 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         "within": within,
     }
     return Transformed(job, result, answer)
+
+
+def warn_of_a_gap(dist: Distribution) -> None:
+    """Warn on one line of a layout that leaves out a smaller grid mode than one it names, on a grid that Rote chose.
+
+    A layout that names none is whole on every rank, and says so.
+    """
+    layout, copies = dist.layout, replication(dist)
+    numbers = {g: number for number, g in enumerate(sorted(layout.grid_modes))}
+    if not copies or all(g == number for g, number in numbers.items()):
+        return
+
+    modes = []
+    for mode in layout.modes:
+        modes.append(tuple([replace(entry, grid_mode=numbers[entry.grid_mode]) for entry in mode]))
+    dense = replace(layout, modes=tuple(modes), rooted=tuple([(numbers[g], at) for g, at in layout.rooted]))
+    click.echo(f"Warning: {layout} is {copies}; write {dense}, or --grid {dist.grid} if that is meant", err=True)
 
 
 def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:

@@ -33,7 +33,7 @@ from .view import Digit, View, to_tensor
 if TYPE_CHECKING:
     from .foreign import Placement, ScalapackArray, ShardedArray
 
-__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "distribution_of", "plain"]
+__all__ = ["PLAIN", "Distribution", "Role", "block_range", "distribute", "distribution_of", "plain", "replication"]
 
 RoleName = Literal["split", "replicated", "partial", "rooted"]
 
@@ -605,6 +605,23 @@ def _role(layout: Layout, grid_mode: int) -> Role:
         return Role("rooted", at)
 
     return Role("split") if grid_mode in layout.grid_modes else _REPLICATED
+
+
+def replication(dist: Distribution, *others: Distribution) -> str:
+    """What it means for the ranks that no distribution, of some on one grid, names some of its modes; else empty.
+
+    >>> from rote import parse
+    >>> replication(parse("block[(1),()]").on((4, 4), (2, 3)))
+    'replicated over grid mode 0: each block is stored on 2 ranks'
+    """
+    extents = dist.grid.shape
+    roles = [*zip(*[one.roles for one in (dist, *others)], strict=True)]
+    modes = [g for g, p in enumerate(extents) if p > 1 and {role.name for role in roles[g]} == {"replicated"}]
+    if not modes:
+        return ""
+
+    names = f"grid mode{'s' * (len(modes) > 1)} {', '.join(map(str, modes))}"
+    return f"replicated over {names}: each block is stored on {prod([extents[g] for g in modes])} ranks"
 
 
 def block_range(dist: Distribution, rank: int) -> tuple[tuple[int, int], ...]:

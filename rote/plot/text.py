@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from ..layout.distribution import Distribution
+from ..layout.distribution import Distribution, replication
 from ..layout.kinds import mode_set, part_extents
 from . import drawing
 from .drawing import GAP, Owners, Run, brief, is_light, mode_names, owners_of, ticks
@@ -56,11 +56,10 @@ def draw(dist: Distribution, color: bool = False, width: int = 100) -> str:
 
 def _notes(dist: Distribution) -> Iterator[str]:
     """Notes on facts that the picture cannot show."""
-    roles = [(g, dist.roles[g]) for g, p in enumerate(dist.grid.shape) if p > 1]
-    for g, role in roles:
-        if role.name == "replicated":
-            yield f"grid mode {g} replicates: the ranks along it hold the same"
-        elif role.name == "partial":
+    if copies := replication(dist):
+        yield copies
+    for g, role in enumerate(dist.roles):
+        if role.name == "partial":
             yield f"grid mode {g} is partial: an element is the {dist.layout.op} of what the ranks along it hold"
         elif role.name == "rooted":
             yield f"grid mode {g} is rooted: only the ranks at its coordinate {role.at} hold anything"

@@ -45,6 +45,17 @@ def test_the_installed_command(how: tuple[str, ...], tmp_path: Path) -> None:
 # --- show ----------------------------------------------------------------------------------------------------------
 
 
+def test_grid_modes_that_no_layout_names() -> None:
+    """A drawing says over which grid modes a layout is replicated, and a plan over which both of its layouts are."""
+    copies = "replicated over grid mode 0: each block is stored on 2 ranks"
+    assert f"\n{copies}\n" in run("show", "block[(1),()]").output
+    assert run("explain", "block[(1),()] -> block[(),(1)]").output.endswith(f"\nboth layouts are {copies}\n")
+    assert "each block is stored on 6 ranks" in run("show", "block[(1),()]", "--grid", "2x2x3").output
+
+    for plain in ("block[(0),(1)] -> block[(0),()]", "block[(1),()] -> block[(),(0)]", "[(0)]+(1) -> [()]"):
+        assert "stored" not in run("explain", plain).output
+
+
 @pytest.mark.parametrize(
     ("layout", "head"),
     [

@@ -72,6 +72,31 @@ def test_one_tensor_and_one_step_of_a_file(name: str) -> None:
         assert done.exit_code == 1 and message in done.stderr and not Path("none.npy").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "ranks", "told"),
+    [
+        ("--layout block[(1),(2),()]", "4", "over grid mode 0: 2, block[(0),(1),()]"),
+        ("--layout [(2),(),(1)]", "4", "over grid mode 0: 2, [(1),(),(0)]"),
+        ("--layout [(3),(),()]", "4", "over grid modes 0, 1: 4, [(0),(),()]"),
+        ("--layout block[(1),(),()]", "2", "over grid mode 0: 2, block[(0),(),()]"),
+        ("--layout block[(1),(),()]", "1", ""),  # nothing is stored twice
+        ("--layout block[(1),(2),()] --grid 2x2x1", "4", ""),  # on purpose
+        ("--layout [(),(),()]", "4", ""),
+        ("--layout block[(1),(0),()]", "4", ""),
+        ("", "4", ""),
+    ],
+)
+def test_a_grid_mode_that_a_layout_leaves_out(options: str, ranks: str, told: str) -> None:
+    """Where Rote chooses the grid, a layout that jumps over a grid mode is warned of on one line."""
+    done = run("fft", "real.npy", "out.npy", "--ranks", ranks, *options.split())
+    assert (done.exit_code, done.stderr.count("\n")) == (0, bool(told)), done.output
+    modes, _, rest = told.partition(": ")
+    copies, _, right = rest.partition(", ")
+    if told:
+        assert f"is replicated {modes}: each block is stored on {copies} ranks; write {right}, or" in done.stderr
+        assert f"  the input is replicated {modes}: each block is stored on {copies} ranks\n" in done.stdout
+
+
 @pytest.mark.parametrize("ranks", ["1", "2", "4", "6"])
 @pytest.mark.parametrize(
     ("source", "options", "expected"),
