@@ -38,7 +38,7 @@ from .distributed import Distributed, is_foreign, shape_of
 
 __all__ = ["Attribution", "DataMove", "KeyedCall", "Policy", "Solver", "agree_on_call", "agree_once", "attributed_to"]
 __all__ += ["attribution", "config", "default_layout", "gathers_are_silent", "moved", "record_move", "records_open"]
-__all__ += ["redistributed", "refuse_copies", "solver", "trace", "warn_of_copies", "warn_of_root"]
+__all__ += ["redistributed", "refuse_copies", "solver", "trace", "warn_at_caller", "warn_of_copies", "warn_of_root"]
 
 Policy = Literal["warn", "error", "allow"]
 """Whether something is warned of, refused, or silent."""
@@ -306,6 +306,11 @@ def _warn(comm: Comm, kind: type[Warning], cause: str, text: str, file: str, lin
     if comm.rank == 0 and (file, line, cause) not in _warned:
         _warned.add((file, line, cause))
         warnings.warn_explicit(text, kind, file, line)
+
+
+def warn_at_caller(comm: Comm, kind: type[Warning], cause: str, text: str) -> None:
+    """Warn on rank 0 at the line of the program that called this package, once for that line and a cause."""
+    _warn(comm, kind, cause, text, *_caller())
 
 
 def warn_of_copies(cause: str, operands: Iterable[Any], results: Iterable[Any], joins: bool = False) -> None:

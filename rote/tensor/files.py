@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import CommError, LayoutError, RoteError
+from ..errors import CommError, LayoutError, RoteError, counted
 from ..functions.distributed import Distributed, comm_of
-from ..functions.moves import default_layout, moved, redistributed
-from ..io import format_of, format_of_file
+from ..functions.moves import default_layout, moved, redistributed, warn_at_caller
+from ..io import Format, format_of, format_of_file
 from ..io.layouts import without_view
 from ..io.stored import (
     UNNAMED,
@@ -96,6 +97,12 @@ def save(
         The names of the modes, one text per mode, for all tensors or for each by its name; xarray needs them to open a
         Zarr store. A tensor of one mode that has the name of a mode is its scale.
 
+    Warns
+    -----
+    UserWarning
+        `step` replaces one in a file that has later ones, perhaps of an earlier run, of which `load` reads the last; on
+        rank 0.
+
     Raises
     ------
     OSError
@@ -169,8 +176,32 @@ def save(
         dist = form.written_in(tensor.distribution, tensor.local.dtype)
         stored = tensor if dist == tensor.distribution else moved(tensor, dist.layout, "rote.save")
         parts[k] = parts[k]._replace(block=stored.local, dist=dist)
+    if number is not None and comm.rank == 0:
+        _warn_of_later_steps(form, path, number, comm)
     form.write(path, parts, comm, values, number, progress)
     log(comm, "saved %s", os.fspath(path))
+
+
+def _warn_of_later_steps(form: Format, path: Path, step: int, comm: Comm) -> None:
+    """Warn, on the rank that looks, that a step is about to be replaced and later ones stay: two runs may mix.
+
+    What cannot be read here is refused where the step is written.
+    """
+    name = os.fspath(path)
+    if not os.path.exists(name) or (os.path.isdir(name) and not os.path.exists(os.path.join(name, str(step)))):
+        return
+
+    later = tuple[int, ...]()
+    with suppress(Exception):  # an error of this rank alone would leave the others waiting
+        later = tuple([other for other in form.contents(path, step, None).steps if other > step])
+
+    if later:
+        stay = counted(len(later), "later step stays", "later steps stay")
+        rule = (
+            f"{name}: step {step} is replaced, and {stay}, up to {later[-1]}, which load reads unless it names a step"
+        )
+        hint = f"if they are of an earlier run, remove {name} before this one"
+        warn_at_caller(comm, UserWarning, f"rote.save to {name}", f"{rule}\n{hint}")
 
 
 def _with_numbers(value: Any) -> Any:

@@ -345,6 +345,24 @@ def test_steps_of_stores(tmp_path: Path) -> None:
         rote.load(path)
 
 
+@pytest.mark.parametrize("suffix", [".zarr", ".h5", ".nc", ".xdmf"])
+def test_a_step_that_is_replaced_before_later_ones(tmp_path: Path, suffix: str) -> None:
+    """A new run that begins again at step 0 in an old file is told once that the old later steps stay; a new step, the
+    last step and a new file are silent."""
+    path = tmp_path / f"run{suffix}"
+
+    def program(comm: Comm, steps: tuple[int, ...]) -> None:
+        for step in steps:
+            rote.save(path, {"u": rote.DistTensor.zeros((4, 6), "block[(0),()]", comm)}, step=step)
+
+    rote.run(program, 2, ((0, 20, 10),))
+    rote.run(program, 2, ((20, 30, 30, 5),))
+    with pytest.warns(UserWarning, match=r"step 0 is replaced, and 4 later .* up to 30, .*\n.*remove") as told:
+        rote.run(program, 2, ((0, 5, 10),))
+    assert (len(told), told[0].filename) == (1, __file__)
+    assert rote.contents(path).steps == (0, 5, 10, 20, 30)
+
+
 def test_pictures_show_steps_alone(tmp_path: Path) -> None:
     """What another program adds to the HDF5 file of a picture, also under a number, is no step of the series."""
     x = rote.DistTensor.zeros((4, 5), "block[(0),()]")
