@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import prod
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from ..layout.layout import Layout
 from ..layout.refine import with_components
 from ..runtime.arrays import as_array
 from ..runtime.regions import cut
-from .distributed import Array, Distributed, changed, comm_of, shape_of, writable
+from .distributed import Array, Distributed, T, changed, comm_of, shape_of, writable
 from .moves import KeyedCall, moved, redistributed
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
 ]
 __all__ += ["one_per_part", "part_number", "plain", "replicated", "whole_along"]
 
-T = TypeVar("T", bound=Distributed)
 
 Casting = Literal["no", "same_kind", "unsafe"]
 """Which values NumPy casts to the dtype of what is written; see `numpy.can_cast`."""

@@ -21,7 +21,7 @@ from ..runtime.comm.protocol import Comm
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, filled, place
 from .alignment import as_tensor, common, plain
-from .distributed import Distributed, comm_of, is_foreign
+from .distributed import Distributed, T, comm_of, is_foreign
 from .elementwise import elementwise
 from .indexing import part_at
 from .moves import default_layout, moved
@@ -31,7 +31,6 @@ from .rules import Function, OfOne, follows, numpy_arguments, of_one, written
 __all__ = ["LayoutLike", "Ranks", "Where", "astype", "check_device", "check_value", "copy", "empty_like", "full_like"]
 __all__ += ["meshgrid", "ones_like", "placed", "taking", "tril", "triu", "zeros_like"]
 
-T = TypeVar("T", bound=Distributed)
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 LayoutLike = Layout | str | None

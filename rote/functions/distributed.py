@@ -36,11 +36,15 @@ from ..layout.refine import as_slices
 from ..runtime.comm.protocol import Comm
 from ..runtime.placement import check_values
 
-__all__ = ["OUTDATED", "Array", "Distributed", "KeyAxis", "PartKind", "Sharing", "at_axes", "attribute", "changed"]
-__all__ += ["check_out", "comm_of", "has_view", "is_foreign", "linked", "owned", "refuse_assignment", "shape_of"]
-__all__ += ["writable"]
+__all__ = ["OUTDATED", "Array", "Distributed", "Ints", "KeyAxis", "PartKind", "Sharing", "T", "at_axes", "attribute"]
+__all__ += ["changed", "check_out", "comm_of", "has_view", "is_foreign", "linked", "owned", "refuse_assignment"]
+__all__ += ["shape_of", "writable"]
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+T = TypeVar("T", bound="Distributed")
+"""A class of tensors."""
 
 PartKind = Literal["view", "block", "copy"]
 """How a part has its elements: in the memory of the tensor; in a copy of the tensor's block, which this rank keeps up
@@ -178,7 +182,7 @@ class KeyAxis(NamedTuple):
     """One part of a key `x[key]`, in the order of the result."""
 
     modes: tuple[int, ...]  # of the tensor, that it indexes; none for `newaxis`
-    taken: range | int | npt.NDArray[np.int64]  # of one mode; or of several, an array (modes, *extents) of points
+    taken: range | int | Ints  # of one mode; or of several, an array (modes, *extents) of points
     extents: tuple[int, ...]  # of the modes that it adds to the result
 
 
@@ -211,8 +215,6 @@ OUTDATED = (
     "ones\ntake the part again after the change, or write x[key].copy() to keep the old values"
 )
 """The error of a part whose block is gone."""
-
-T = TypeVar("T", bound=Distributed)
 
 
 @memoized(1024)

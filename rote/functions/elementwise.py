@@ -19,7 +19,7 @@ from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.placement import check_values
 from .alignment import as_plain_operands, assign, matched, no_tensor
-from .distributed import Distributed, changed, comm_of, linked, shape_of, writable
+from .distributed import Distributed, T, changed, comm_of, linked, shape_of, writable
 from .moves import warn_of_copies
 from .reshaping import nonzero
 from .rules import ANSWERS, Function, OfOne, OfTwo, call_collectively, follows, of_one, of_two
@@ -34,7 +34,6 @@ __all__ += ["minimum", "multiply", "negative", "nextafter", "not_equal", "positi
 __all__ += ["remainder", "round", "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh"]
 __all__ += ["trunc", "where"]
 
-T = TypeVar("T", bound=Distributed)
 F = TypeVar("F", bound=Function)
 Unary = OfOne[[]]
 Binary = OfTwo[[]]

@@ -31,7 +31,7 @@ from .contraction.local import matrices_of, squeezed
 from .contraction.operands import Term, aligned, common_operands, lettered
 from .contraction.run import contract
 from .contraction.subscripts import Subscripts, spanning
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, Ints
 from .moves import agree_on_call, redistributed
 
 __all__ = ["PRODUCTS", "SUMS", "Places", "chunks", "digit_products", "digit_sums", "exact_contract", "exact_sum"]
@@ -44,7 +44,6 @@ _PRODUCTS = 1 << 16  # products that are computed at once
 _DOUBLE = np.dtype("f8")
 _SPLITTER = float((1 << 27) + 1)
 
-Ints = npt.NDArray[np.int64]
 
 Ends = tuple[Distribution, Distribution]
 """The distributions of the ranks' contributions, and of their total, which is that of the result if none is named."""

@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain, count
 from math import prod
 from operator import index as as_index
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..caches import memoized
 from ..layout.distribution import Distribution
@@ -30,7 +29,20 @@ from ..runtime.comm.cache import cached
 from ..runtime.indexed import IndexedMove
 from ..runtime.placement import check_values
 from .alignment import assign, plain
-from .distributed import Array, Distributed, KeyAxis, at_axes, changed, comm_of, is_foreign, linked, shape_of, writable
+from .distributed import (
+    Array,
+    Distributed,
+    Ints,
+    KeyAxis,
+    T,
+    at_axes,
+    changed,
+    comm_of,
+    is_foreign,
+    linked,
+    shape_of,
+    writable,
+)
 from .moves import Implicit, KeyedCall, agree_on_call, attributed_to, attribution, moved, record_move, redistributed
 from .reshaping import compressed, reshape
 from .rules import call_collectively
@@ -38,8 +50,6 @@ from .rules import call_collectively
 __all__ = ["Origin", "fetch", "fetched", "getitem", "key_at", "known", "moved_first", "parse_key", "part", "part_at"]
 __all__ += ["read", "relabelled", "setitem", "store"]
 
-T = TypeVar("T", bound=Distributed)
-Ints = npt.NDArray[np.int64]
 
 Origin = Callable[[Ints], Ints]
 """A function from indices along one mode of the result to the operand's indices from which the elements come."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -16,7 +16,7 @@ from ..compiler.step import as_dtype
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array
 from .alignment import as_tensor, plain, replicated
-from .distributed import Array, Distributed, comm_of
+from .distributed import Array, Distributed, T, comm_of
 from .indexing import fetch, moved_first
 from .rearranging import expand_dims
 from .reshaping import reshape
@@ -26,7 +26,6 @@ __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_
 __all__ += ["stack", "vstack"]
 
 Parts = Sequence[Any]
-T = TypeVar("T", bound=Distributed)
 
 
 @overload

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import index
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from . import reductions
 from .alignment import plain
 from .contraction.operands import Term, diagonal_of, stackwise
 from .contraction.run import contract
-from .distributed import Distributed, linked
+from .distributed import Distributed, T, linked
 from .elementwise import elementwise
 from .indexing import getitem, relabelled
 from .moves import attributed_to
@@ -33,8 +33,6 @@ from .rules import follows, of_one, of_two
 __all__ = ["Eigensystem", "SignAndLog", "cholesky", "cond", "det", "diag", "diagonal", "eigh", "eigvalsh", "inv"]
 __all__ += ["matrix_norm", "matrix_power", "norm", "numpy_diagonal", "numpy_trace", "slogdet", "solve", "trace"]
 __all__ += ["vector_norm"]
-
-T = TypeVar("T", bound=Distributed)
 
 
 class SignAndLog(NamedTuple, Generic[T]):

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
 from math import prod
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from ..runtime.comm.agreement import INSIDE, gathered
 from ..runtime.comm.cache import cached
 from ..runtime.comm.protocol import Comm
 from ..units import in_bytes
-from .distributed import Distributed, is_foreign, shape_of
+from .distributed import Distributed, T, is_foreign, shape_of
 
 __all__ = ["Attribution", "DataMove", "KeyedCall", "Policy", "Solver", "agree_on_call", "agree_once", "attributed_to"]
 __all__ += ["attribution", "config", "default_layout", "gathers_are_silent", "moved", "record_move", "records_open"]
@@ -46,7 +46,6 @@ Policy = Literal["warn", "error", "allow"]
 Solver = Literal["auto", "scalapack", "walk", "gather"]
 """What factors a matrix that is split over ranks."""
 
-T = TypeVar("T", bound=Distributed)
 
 Call = tuple[str, Sequence[Any], Mapping[str, Any]]
 """A call: its function's name, its arguments, and those that are named."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Generic, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from . import reductions
 from .alignment import one_per_part, part_number, plain, whole_along
 from .contraction.operands import Term, stackwise
 from .contraction.run import contract
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, T
 from .elementwise import elementwise
 from .indexing import fetch, getitem
 from .moves import attributed_to, solver
@@ -49,9 +49,6 @@ _OTHER = 2  # the label of the columns of an orthogonal factor
 SMALL = 256
 """Rows or columns below which a matrix is small: one rank factors it faster than all."""
 _FACTORS = (ROWS, 3), (_OTHER,), (4, COLUMNS)  # labels of left vectors, singular values, right vectors
-
-
-T = TypeVar("T", bound=Distributed)
 
 
 class QRFactors(NamedTuple, Generic[T]):

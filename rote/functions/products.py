@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -20,14 +20,13 @@ from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
 from .contraction.run import contract, planned
 from .contraction.subscripts import Subscripts, as_text, read_path, read_subscripts
-from .distributed import Distributed, KeyAxis, linked, shape_of
+from .distributed import Distributed, KeyAxis, T, linked, shape_of
 from .exact import exact_contract
 from .rules import follows, numpy_arguments, of_two
 
 __all__ = ["conjugate", "cross", "dot", "einsum", "einsum_path", "inner", "matmul", "matvec", "multi_dot"]
 __all__ += ["outer", "stack_labels", "tensordot", "vdot", "vecdot", "vecmat"]
 
-T = TypeVar("T", bound=Distributed)
 
 _STACK = 1000  # from here, labels of stack modes, which operands share; the last mode comes first
 _OTHER = 2000  # from here, labels of modes that only one operand has

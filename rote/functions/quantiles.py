@@ -23,7 +23,6 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..layout.layout import Layout
@@ -32,7 +31,7 @@ from ..runtime.comm.protocol import Comm
 from ..runtime.exchange.messages import sub_comm
 from . import reductions
 from .alignment import plain, whole_along
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, Ints
 from .elementwise import elementwise
 from .indexing import known
 from .moves import agree_on_call, record_move
@@ -44,7 +43,6 @@ from .statistics import weights_along, weights_of
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile", "selected"]
 
-Ints = npt.NDArray[np.int64]
 Modes = tuple[int, ...]
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 from operator import index as as_index
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ..errors import LayoutError
@@ -21,7 +20,7 @@ from ..layout.layout import Layout
 from ..layout.refine import fitted
 from ..runtime.arrays import as_array, refuse_mask
 from .alignment import plain, whole_along
-from .distributed import Distributed, KeyAxis, PartKind, linked
+from .distributed import Distributed, Ints, KeyAxis, PartKind, T, linked
 from .indexing import Origin, fetch, fetched, key_at, known, parse_key, part_at, read, relabelled
 from .moves import attributed_to
 from .reshaping import as_indices, reshape
@@ -31,8 +30,6 @@ __all__ = ["array_split", "broadcast_arrays", "broadcast_to", "dsplit", "expand_
 __all__ += ["hsplit", "moveaxis", "pad", "permute_dims", "reordered", "repeat", "roll", "rot90", "rows"]
 __all__ += ["sliding_window_view", "split", "squeeze", "swapaxes", "tile", "transpose", "unstack", "vsplit"]
 
-T = TypeVar("T", bound=Distributed)
-Ints = npt.NDArray[np.int64]
 Axes = int | Sequence[int]
 
 

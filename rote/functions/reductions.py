@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import chain
 from math import prod as product
 from operator import index
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from ..layout.distribution import Distribution, distribute
 from ..layout.layout import Layout, identity, layout_or_none
 from ..runtime.arrays import as_array
 from .alignment import Casting, into, plain
-from .distributed import Array, Distributed, comm_of, shape_of
+from .distributed import Array, Distributed, T, comm_of, shape_of
 from .elementwise import elementwise
 from .exact import exact_sum
 from .moves import moved, redistributed
@@ -49,7 +49,6 @@ Axis = int | tuple[int, ...] | None
 LayoutLike = Layout | str | None
 Modes = tuple[int, ...]
 Local = Callable[[Array, Modes | None], Any]
-T = TypeVar("T", bound=Distributed)
 
 UNSET: Any = np._NoValue
 """The value that NumPy passes on for an argument that was not given."""

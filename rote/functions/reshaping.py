@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import index as as_index
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +24,12 @@ from ..layout.view import View
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors, gathered
 from .alignment import plain, replicated, whole_along
-from .distributed import Array, Distributed, PartKind, has_view, linked
+from .distributed import Array, Distributed, Ints, PartKind, T, has_view, linked
 from .moves import agree_on_call, attributed_to, moved
 from .rules import follows
 
 __all__ = ["argwhere", "as_indices", "compressed", "first_index", "flatnonzero", "in_order", "nonzero", "over_ranks"]
 __all__ += ["ravel", "reshape", "unravel_index"]
-
-T = TypeVar("T", bound=Distributed)
-Ints = npt.NDArray[np.int64]
 
 
 def as_indices(values: int | Sequence[int] | npt.NDArray[Any]) -> tuple[int, ...]:

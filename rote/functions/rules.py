@@ -18,7 +18,7 @@ from ..errors import LayoutError
 from ..grammar.nodes import Op
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import floating_errors, floating_errors_raise
-from .distributed import Distributed, comm_of, is_foreign, owned
+from .distributed import Distributed, T, comm_of, is_foreign, owned
 from .moves import Attribution, attribution, warn_of_copies
 
 __all__ = ["ANSWERS", "FUNCTIONS", "NAN_WITH_WARNING", "RULES", "UFUNC_METHODS", "Function", "LayoutRule", "Member"]
@@ -29,7 +29,6 @@ Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T", bound=Distributed)
 Hints = Mapping[str, str]
 
 

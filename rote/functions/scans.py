@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from ..grammar.nodes import Op
 from ..layout.layout import identity
 from ..layout.refine import fitted
 from .alignment import one_per_part, part_number, plain, whole_along
-from .distributed import Array, Distributed, comm_of
+from .distributed import Array, Distributed, T, comm_of
 from .elementwise import not_equal, subtract
 from .indexing import fetch, key_at, known, parse_key, read
 from .joining import concat
@@ -35,8 +35,6 @@ from .reshaping import in_order, reshape
 from .rules import UFUNC_METHODS, Member, call_collectively, family, follows, of_one, without_nans
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff", "gradient", "nancumprod", "nancumsum"]
-
-T = TypeVar("T", bound=Distributed)
 
 
 # The ufuncs that scan, each with the operation that has the same identity.

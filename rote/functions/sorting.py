@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 from math import prod
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.array_utils import normalize_axis_index
 
 from ..errors import LayoutError
@@ -29,7 +28,7 @@ from ..runtime.comm.agreement import collective_errors, gathered
 from ..runtime.comm.protocol import Comm
 from ..runtime.indexed import IndexedMove
 from .alignment import plain, replicated, whole_along
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, Ints, T
 from .indexing import known, parse_key, read
 from .moves import agree_on_call, moved, record_move
 from .rearranging import broadcast_to
@@ -39,9 +38,6 @@ from .rules import family, follows, of_two
 
 __all__ = ["SampleSort", "argsort", "digitize", "has_room", "is_replica", "isin", "searchsorted", "sort"]
 __all__ += ["sorting_order", "take", "take_along_axis"]
-
-Ints = npt.NDArray[np.int64]
-T = TypeVar("T", bound=Distributed)
 
 
 def _sort(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from math import prod
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from ..runtime.arrays import as_array
 from . import reductions
 from .alignment import plain, replicated
 from .creation import astype, full_like
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, T
 from .elementwise import elementwise
 from .exact import chunks, exact_sums_by_bin, rounds_once
 from .indexing import known
@@ -51,8 +51,6 @@ __all__ = [
     "std",
 ]
 __all__ += ["var", "weights_along", "weights_of"]
-
-T = TypeVar("T", bound=Distributed)
 
 
 def _mean(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from itertools import compress
 from math import prod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from ..grammar.nodes import BLOCK, Entry
 from ..layout.layout import Layout
 from ..runtime.comm.agreement import gathered
 from .alignment import plain, replicated
-from .distributed import Array, Distributed
+from .distributed import Array, Distributed, T
 from .moves import agree_on_call, attributed_to, moved, record_move
 from .reductions import normal_axis
 from .reshaping import first_index, in_order, over_ranks, reshape
@@ -30,8 +30,6 @@ from .sorting import SampleSort, is_replica, sorting_order
 
 __all__ = ["UniqueAll", "UniqueCounts", "UniqueInverse", "unique", "unique_all", "unique_counts", "unique_inverse"]
 __all__ += ["unique_values"]
-
-T = TypeVar("T", bound=Distributed)
 
 
 class UniqueAll(NamedTuple, Generic[T]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from operator import index
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..errors import LayoutError
 from ..functions.alignment import replicated
 from ..functions.contraction.operands import common_operands, stackwise
 from ..functions.creation import LayoutLike, astype, tril, triu
-from ..functions.distributed import Array, Distributed
+from ..functions.distributed import Array, Distributed, T
 from ..functions.indexing import getitem, known
 from ..functions.matrices import cholesky
 from ..functions.moves import attributed_to, redistributed
@@ -29,7 +29,6 @@ from .walks import Trans
 
 __all__ = ["cho_factor", "cho_solve", "eigh", "lu_factor", "lu_solve", "solve_triangular"]
 
-T = TypeVar("T", bound=Distributed)
 
 _TRANS: dict[object, Trans] = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 

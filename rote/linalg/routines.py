@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..errors import PlanError
 from ..functions.creation import astype
-from ..functions.distributed import Array, Distributed
+from ..functions.distributed import Array, Distributed, Ints
 from ..host import memory
 from ..runtime.comm.agreement import gathered
 from ..units import in_bytes
@@ -25,8 +25,6 @@ from .matrix import LIMIT, arguments
 from .walks import Trans, diagonal, width_of
 
 __all__ = ["cholesky", "eigenvalues", "eigh", "inv", "pivoted", "qr", "solve", "svd", "triangular_solve"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class _Routine(NamedTuple):

@@ -28,9 +28,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..functions.distributed import Array, Distributed
+from ..functions.distributed import Array, Distributed, Ints
 from ..functions.indexing import getitem
 from ..functions.moves import redistributed
 from ..layout.distribution import distribute
@@ -39,7 +38,6 @@ from ..layout.layout import Entry, Layout
 __all__ = ["Trans", "cholesky", "diagonal", "factor", "inv", "op", "order_of", "pivoted", "solve", "solved"]
 __all__ += ["triangular_solve", "width_of"]
 
-Ints = npt.NDArray[np.int64]
 
 Trans = Literal["N", "T", "C"]
 """Whether a matrix is meant as it is, transposed, or with its conjugate transposed, as in LAPACK."""

@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..errors import CommError, LayoutError, RoteError, counted
-from ..functions.distributed import Distributed, comm_of
+from ..functions.distributed import Distributed, T, comm_of
 from ..functions.moves import default_layout, moved, redistributed, warn_at_caller
 from ..io import Format, format_of, format_of_file
 from ..io.layouts import without_view
@@ -46,8 +46,6 @@ from ..runtime.log import log
 from ..runtime.placement import GridLike, place, same_everywhere
 
 __all__ = ["contents", "load_as", "save"]
-
-T = TypeVar("T", bound=Distributed)
 
 
 def save(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed
+from ..functions.distributed import Array, Distributed, T
 from ..functions.moves import record_move, records_open
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Periodic", "Width", "halo_plan", "with_halo", "without_halo"]
 
-T = TypeVar("T", bound=Distributed)
 Width = int | Sequence[int | tuple[int, int]]
 Periodic = bool | Sequence[bool]
 

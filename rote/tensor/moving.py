@@ -6,14 +6,14 @@ The compiled plan of a move is bound to the ranks once, and kept by the communic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 
 from ..compiler.compile import compile
 from ..compiler.plan import Plan
 from ..errors import LayoutError
-from ..functions.distributed import Array, Distributed, changed, check_out, comm_of, linked
+from ..functions.distributed import Array, Distributed, T, changed, check_out, comm_of, linked
 from ..functions.moves import record_move, records_open
 from ..layout.distribution import Distribution, distribute
 from ..layout.grid import grid_shape
@@ -33,7 +33,6 @@ from ..runtime.tuning import tuned
 
 __all__ = ["BoundMove", "bound_move", "from_roots", "grid_comm", "move_into", "on_roots", "program_to", "redistribute"]
 
-T = TypeVar("T", bound=Distributed)
 
 _KEPT = 64  # redistributions that one communicator keeps
 _KEPT_LISTS = 16  # and redistributions of lists

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from .. import functions
 from ..caches import memoized
 from ..errors import LayoutError, RoteError, counted
-from ..functions.distributed import OUTDATED, Distributed, refuse_assignment
+from ..functions.distributed import OUTDATED, Array, Distributed, refuse_assignment
 from ..functions.moves import attributed_to
 from ..functions.rules import ANSWERS, UFUNC_METHODS, Function, fits, values_in
 from ..layout.layout import Layout, shortened
@@ -35,8 +35,6 @@ from .creators import CREATORS, made_like
 from .hints import HINTS, name_hint, refusal
 
 __all__ = ["ArrayProtocols", "answer"]
-
-Array = npt.NDArray[Any]
 
 _EQUALITIES = (np.equal, np.not_equal)  # these accept any object
 _WRITERS = (np.save, np.savez, np.savez_compressed, np.savetxt)
