@@ -48,7 +48,7 @@ from .reshaping import compressed, reshape
 from .rules import call_collectively
 
 __all__ = ["Origin", "fetch", "fetched", "getitem", "key_at", "known", "moved_first", "parse_key", "part", "part_at"]
-__all__ += ["read", "relabelled", "setitem", "store"]
+__all__ += ["read", "relabelled", "setitem", "store", "with_next"]
 
 
 Origin = Callable[[Ints], Ints]
@@ -291,6 +291,21 @@ def fetched(x: T, target: Distribution, origins: Mapping[int, Origin], key: Any,
         return [origins[mode](index) if mode in origins else index for mode, index in enumerate(indices)]
 
     return x._on(fetch(x, target, key, needed, name), target)
+
+
+def with_next(x: Distributed, target: Distribution, mode: int, number: int, name: str) -> Array:
+    """The elements of a plain tensor for a block of another, and along one mode so many after them. Collective.
+
+    The mode is in blocks. A block without an index along it gets no other element.
+    """
+
+    def needed() -> list[Ints]:
+        indices = list(target.indices(x.comm.rank))
+        if len(indices[mode]):
+            indices[mode] = np.arange(indices[mode][0], indices[mode][-1] + 1 + number)
+        return indices
+
+    return fetch(x, target, (mode, number), needed, name)
 
 
 def moved_first(x: Distributed, grid: Grid, modes: Sequence[tuple[Entry, ...]]) -> str:

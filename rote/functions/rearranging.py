@@ -21,7 +21,7 @@ from ..layout.refine import fitted
 from ..runtime.arrays import as_array, refuse_mask
 from .alignment import plain, whole_along
 from .distributed import Distributed, Ints, KeyAxis, PartKind, T, linked
-from .indexing import Origin, fetch, fetched, key_at, known, parse_key, part_at, read, relabelled
+from .indexing import Origin, fetched, key_at, known, parse_key, part_at, read, relabelled, with_next
 from .moves import attributed_to
 from .reshaping import as_indices, reshape
 from .rules import follows
@@ -511,13 +511,7 @@ def _windows(x: T, mode: int, window: int) -> T:
     # A rank has the windows that begin in its block; of the last ones, other ranks have the ends.
     dist = x.distribution
     target = fitted(dist, (*dist.shape[:mode], n - window + 1, *dist.shape[mode + 1 :]))
-    block = x.local
-    if dist.splits[mode]:
-        indices = list(target.indices(x.comm.rank))
-        if len(indices[mode]):
-            first, last = int(indices[mode][0]), int(indices[mode][-1])
-            indices[mode] = np.arange(first, last + window)
-        block = fetch(x, target, (mode, window), lambda: indices, "sliding_window_view")
+    block = with_next(x, target, mode, window - 1, "sliding_window_view") if dist.splits[mode] else x.local
 
     shape, strides = (*target.local_shape(x.comm.rank), window), (*block.strides, block.strides[mode])
     view = np.lib.stride_tricks.as_strided(block, shape, strides, writeable=False)

@@ -24,7 +24,7 @@ from ..layout.view import View
 from ..runtime.arrays import as_array
 from ..runtime.comm.agreement import collective_errors, gathered
 from .alignment import plain, replicated, whole_along
-from .distributed import Array, Distributed, Ints, PartKind, T, has_view, linked
+from .distributed import Array, Distributed, PartKind, T, has_view, linked
 from .moves import agree_on_call, attributed_to, moved
 from .rules import follows
 

@@ -26,7 +26,7 @@ from ..layout.refine import fitted
 from .alignment import one_per_part, part_number, plain, whole_along
 from .distributed import Array, Distributed, T, comm_of
 from .elementwise import not_equal, subtract
-from .indexing import fetch, key_at, known, parse_key, read
+from .indexing import fetch, key_at, known, parse_key, read, with_next
 from .joining import concat
 from .moves import redistributed
 from .rearranging import pad
@@ -266,18 +266,8 @@ def _diff(x: T, n: int, mode: int) -> T:
     """The differences along a mode that is whole or in blocks: each rank fetches the n elements after its own."""
     shape = x.distribution.shape
     target = fitted(x.distribution, (*shape[:mode], max(shape[mode] - n, 0), *shape[mode + 1 :]))
-    block = x.local
+    block = with_next(x, target, mode, n, "diff") if x.distribution.splits[mode] else x.local
 
-    if x.distribution.splits[mode]:
-        at = target.index_sets(x.comm.rank)[mode]
-        stop = at.start + len(at) + n if len(at) else at.start
-
-        def needed() -> list[Any]:
-            indices = list(target.indices(x.comm.rank))
-            indices[mode] = np.arange(at.start, stop)
-            return indices
-
-        block = fetch(x, target, (mode, n), needed, "diff")
     if not block.shape[mode]:
         return x._on(block, target)
     return x._on(call_collectively("diff", lambda x: np.diff(block, n, mode), (x,), {}), target)
