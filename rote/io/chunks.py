@@ -73,6 +73,12 @@ class Folder(Store):  # type: ignore[misc]  # mypy does not look into zarr
         finally:
             os.close(number)
 
+    def has_its_name(self) -> bool:
+        """Whether the name of the folder still leads to it."""
+        with suppress(OSError):
+            return os.stat(self.path).st_ino == os.fstat(self.number).st_ino
+        return False
+
     def is_node(self, prefix: str = "") -> bool:
         """Whether a folder is an array or a group."""
         return any(self.status(os.path.join(prefix, name)) is not None for name in _METADATA)

@@ -22,13 +22,13 @@ import re
 import shutil
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count, product
 from math import prod
 from types import ModuleType
-from typing import Any, Self
+from typing import Any
 from xml.etree import ElementTree as xml
 
 import numpy as np
@@ -60,7 +60,7 @@ from .stored import (
     tensors_and_reasons,
 )
 from .transfer import Advance, Draft, replacing, reserve, slabs, sync
-from .versions import Replaced, Version, one_version
+from .versions import Opened, Replaced, Version, one_version
 
 __all__ = ["contents_hdf5", "fill_hdf5", "is_hdf5", "parallel", "refuse_older", "write_hdf5", "write_netcdf"]
 __all__ += ["write_xdmf", "written_in_hdf5"]
@@ -132,21 +132,16 @@ def refuse_older(path: Path) -> None:
 def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a file into this rank's block. Collective; each rank reads its own part."""
     path = _data_file(path)
+    opening = _opened(path, stored) if block.size and dist.contributes(comm.rank) else None
 
-    def opens() -> _OpenDataset | None:
-        if not block.size or not dist.contributes(comm.rank):
-            return None
-        with readably(path, hint=_hint):
-            return _OpenDataset.at(path, stored)
-
-    with one_version(path, comm, opens) as source, collective_errors(comm), readably(path, hint=_hint):
-        if source is not None:
+    with one_version(path, comm, opening) as node, collective_errors(comm), readably(path, hint=_hint):
+        if node is not None:
             block_index = dist.index_sets(comm.rank)
-            _check_chunks(source.node, stored.places(block_index))
+            _check_chunks(node, stored.places(block_index))
 
             for index, slab in slabs(block_index, block, dist.max_local_shape()):
                 for selection, part in _selections(stored.places(index), stored.spread(slab)):
-                    part[...] = source.node[selection].reshape(part.shape)
+                    part[...] = node[selection].reshape(part.shape)
                 advance(slab.nbytes)
 
 
@@ -212,34 +207,22 @@ def _put_all(
                 sync(draft.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenDataset:
-    """A dataset that a rank has open; a link may lead to it from another file."""
+@contextmanager
+def _opened(path: Path, stored: StoredTensor) -> Iterator[Opened[Any]]:
+    """The dataset in the file that has this name now; refused unless it has the shape and dtype that were found.
 
-    file: Any
-    node: Any
-    version: Version
-
-    @classmethod
-    def at(cls, path: Path, stored: StoredTensor) -> Self:
-        """The dataset in the file that has this name now; refused unless it has the shape and dtype that were found."""
+    A link may lead to it from another file.
+    """
+    with readably(path, hint=_hint):
         file = _library().File(path, "r")
-        try:
+    with file:
+        with readably(path, hint=_hint):
             node = file.get(stored.place)
             if (getattr(node, "shape", None), getattr(node, "dtype", None)) != (stored.shape, stored.dtype):
                 raise Replaced.at(path)
-            return cls(file, node, _version(file, node))
-        except BaseException:
-            file.close()
-            raise
+            version = _version(file, node)
 
-    def version_now(self) -> Version:
-        """The version of the dataset now."""
-        return _version(self.file, self.node)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
+        yield Opened(node, version, lambda: _version(file, node))
 
 
 def _version(file: Any, node: Any) -> Version:

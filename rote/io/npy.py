@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from math import prod
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -36,7 +36,7 @@ from ..runtime.regions import file_region, is_reordered
 from .layouts import LARGE, in_rows, longest_run, run_length, writes
 from .stored import WHOLE_COPY, Contents, Field, StoredTensor, check_dtype, check_file, pick_step, reason
 from .transfer import Advance, Draft, replacing, reserve
-from .versions import Replaced, Version, one_version
+from .versions import Opened, Replaced, Version, one_version
 
 __all__ = ["Staging", "contents_npy", "fill_npy", "is_npy", "read_header", "write_npy"]
 
@@ -69,8 +69,7 @@ def fill_npy(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, b
     if not fortran_order and stored.window is None:
         staging = Staging.of(dist, stored.dtype.itemsize, comm, writing=False)
 
-    with one_version(path, comm, lambda: _OpenFile.at(path, stored)) as file:
-        number = file.number if file is not None else None
+    with one_version(path, comm, _opened(path, stored)) as number:
         if staging is not None:
             staging.read(path, number, offset, block, comm, advance)
             return
@@ -201,37 +200,22 @@ def _header(file: BinaryIO, name: str) -> StoredTensor:
     return StoredTensor(shape, dtype, place=_Elements(ends, fortran_order))
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenFile:
-    """A `.npy` file that a rank has open, by its descriptor."""
+@contextmanager
+def _opened(path: Path, stored: StoredTensor) -> Iterator[Opened[int]]:
+    """The descriptor of the file that has this name now; refused unless it is the one whose header was read."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # without it, a pipe would wait for a writer
+    try:
+        version = Version.of(os.fstat(number))
 
-    number: int
-    version: Version
+        header = None
+        with suppress(RoteError), open(number, "rb", closefd=False) as file:  # another program may be writing it
+            header = _header(file, os.fspath(path))
+        if header is None or (header, header.place) != (stored, stored.place):
+            raise Replaced.at(path)
 
-    @classmethod
-    def at(cls, path: Path, stored: StoredTensor) -> Self:
-        """The file that has this name now; refused unless it is the one whose header was read."""
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # without it, a pipe would wait for a writer
-        try:
-            version = Version.of(os.fstat(number))
-
-            header = None
-            with suppress(RoteError), open(number, "rb", closefd=False) as file:  # another program may be writing it
-                header = _header(file, os.fspath(path))
-            if header is None or (header, header.place) != (stored, stored.place):
-                raise Replaced.at(path)
-        except BaseException:
-            os.close(number)
-            raise
-        return cls(number, version)
-
-    def version_now(self) -> Version:
-        """The version of the file now."""
-        return Version.of(os.fstat(self.number))
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self.number)
+        yield Opened(number, version, lambda: Version.of(os.fstat(number)))
+    finally:
+        os.close(number)
 
 
 def _begin(draft: Draft, path: Path, dist: Distribution, dtype: np.dtype[Any]) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from ..errors import RoteError
 from ..runtime.comm.agreement import collective_errors
@@ -23,7 +24,7 @@ from ..runtime.comm.protocol import Comm, Path
 __all__ = ["Opened", "Replaced", "Version", "again_if_replaced", "one_version"]
 
 T = TypeVar("T")
-Source = TypeVar("Source", bound="Opened")
+Source = TypeVar("Source")
 
 _PAUSES = (0.01, 0.03, 0.1, 0.3)  # seconds before each further attempt
 
@@ -60,67 +61,63 @@ class Version(NamedTuple):
         return cls(tuple(file.st_ino for file in files), tuple((file.st_size, file.st_mtime_ns) for file in files))
 
 
-class Opened(Protocol):
-    """What a rank has open to read from."""
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[Source]):
+    """What a rank has open to read from, and its version. The context manager of a format makes it, and closes all.
 
-    @property
-    def version(self) -> Version:
-        """The version that was opened."""
-        ...
+    Attributes:
+        source: what the format reads from.
+        look: finds the version now, which is another one if a file was changed in place since.
+    """
 
-    def version_now(self) -> Version:
-        """The version now, which is another one if a file was changed in place since."""
-        ...
-
-    def close(self) -> None:
-        """Close all files."""
-        ...
+    source: Source
+    version: Version
+    look: Callable[[], Version]
 
 
 @contextmanager
-def one_version(path: Path, comm: Comm, opens: Callable[[], Source | None]) -> Iterator[Source | None]:
+def one_version(
+    path: Path, comm: Comm, opening: AbstractContextManager[Opened[Source]] | None
+) -> Iterator[Source | None]:
     """What each rank opens under a name: of one version on all ranks, before and after the body. Collective.
 
     The body must raise on all ranks or on none.
 
     Args:
         path: the name, for errors.
-        opens: called on each rank; a rank that reads nothing opens None.
+        opening: opens the file; a rank that reads nothing has None.
 
     Raises:
         Replaced: the ranks opened several versions, or the file was changed during the body, whatever the body raises.
     """
-    source: Source | None = None
+    opened: Opened[Source] | None = None
     failure: Exception | None = None
-    try:
+    with ExitStack() as files:
         with collective_errors(comm):
             try:
-                source = opens()
+                opened = None if opening is None else files.enter_context(opening)
             except FileNotFoundError:
                 raise Replaced.at(path) from None
 
-        shared = None if source is None else source.version[:2]
+        shared = None if opened is None else opened.version[:2]
         if not _is_one(comm.nodes(), comm.allgather_object(shared)):
             raise Replaced.at(path)
 
         try:
-            yield source
+            yield None if opened is None else opened.source
         except Exception as error:  # a file that was changed may seem to be damaged
             failure = error
 
-        if any(comm.allgather_object(source is not None and _is_changed(source))):
+        if any(comm.allgather_object(opened is not None and _is_changed(opened))):
             raise Replaced.at(path) from failure
         if failure is not None:
             raise failure
-    finally:
-        if source is not None:
-            source.close()
 
 
-def _is_changed(source: Opened) -> bool:
+def _is_changed(opened: Opened[Any]) -> bool:
     """Whether a file was changed since it was opened."""
     try:
-        return source.version_now() != source.version
+        return opened.look() != opened.version
     except OSError:
         return True
 

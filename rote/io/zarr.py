@@ -12,13 +12,14 @@ import base64
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 from json import JSONDecodeError
 from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ from .stored import (
     tensors_and_reasons,
 )
 from .transfer import DRAFT, SLAB, Advance, Draft, replacing, sync
-from .versions import Replaced, Version, one_version
+from .versions import Opened, Replaced, Version, one_version
 
 if TYPE_CHECKING:
     from .chunks import Folder
@@ -123,25 +124,22 @@ def _contents_of_group(
 
 def fill_zarr(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, block: Array, advance: Advance) -> None:
     """Read a tensor in a store into this rank's block, a box (`layouts.in_boxes`). Collective."""
+    reads = block.size and dist.contributes(comm.rank)
+    places = stored.places(dist.index_sets(comm.rank)) if reads else ()
+    opening = _opened(path, stored, places) if reads else None
 
-    def opens() -> _OpenArray | None:
-        if not block.size or not dist.contributes(comm.rank):
-            return None
-        with readably(path, hint=_hint):
-            return _OpenArray.at(path, stored, stored.places(dist.index_sets(comm.rank)))
-
-    with one_version(path, comm, opens) as source, collective_errors(comm), readably(path):
-        if source is not None:
-            spread, places = stored.spread(block), stored.places(dist.index_sets(comm.rank))
+    with one_version(path, comm, opening) as array, collective_errors(comm), readably(path):
+        if array is not None:
+            spread = stored.spread(block)
             steps = [along.period for along in places]
             start = [along.start // step for along, step in zip(places, steps, strict=True)]
 
             # Boxes are counted in steps: they end where files end if each element is read, and about there otherwise.
-            extents = [-(-n // step) for n, step in zip(source.array.shards or source.array.chunks, steps, strict=True)]
+            extents = [-(-n // step) for n, step in zip(array.shards or array.chunks, steps, strict=True)]
             for box in _boxes(start, spread.shape, _slab(extents, spread.shape, block.dtype.itemsize)):
                 local = _local(start, box)
                 part = spread[local]
-                part[...] = source.array[_strided(places, local)]
+                part[...] = array[_strided(places, local)]
                 advance(part.nbytes)
 
 
@@ -155,25 +153,19 @@ def _strided(places: Sequence[IndexSet], local: Sequence[Any]) -> tuple[slice, .
     return tuple([slice(first, last + 1, along.period) for along, (first, last) in zip(places, bounds, strict=True)])
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenArray:
-    """An array of a store that a rank has open.
+@contextmanager
+def _opened(path: Path, stored: StoredTensor, places: Sequence[IndexSet]) -> Iterator[Opened[Any]]:
+    """The array in the folder that has this name now; refused unless it is as it was when it was found.
 
     An array that Rote wrote has all of its chunks, and is replaced as a whole. In others, a chunk may be missing, and
     other programs write chunk by chunk, so their version is also that of each chunk that the rank reads.
     """
+    from .chunks import Folder, bounded, most_bytes
 
-    folder: Folder
-    array: Any
-    version: Version
-
-    @classmethod
-    def at(cls, path: Path, stored: StoredTensor, places: Sequence[IndexSet]) -> Self:
-        """The array in the folder that has this name now; refused unless it is as it was when it was found."""
-        from .chunks import Folder, bounded, most_bytes
-
+    with readably(path, hint=_hint):
         folder = Folder(os.path.join(path, stored.place))
-        try:
+    with closing(folder):
+        with readably(path, hint=_hint):
             array = _library().open_array(folder, mode="r")
             if (array.shape, array.dtype) != (stored.shape, stored.dtype):
                 raise Replaced.at(path)
@@ -185,42 +177,30 @@ class _OpenArray:
                 ranges = [range(along.start // n, -(-along.stop // n)) for along, n in pairs]
                 keys = [array.metadata.encode_chunk_key(index) for index in product(*ranges)]
 
-            opened = cls(folder, bounded(array), _version(folder, keys))
-            if None in opened.version.more.values() and not opened.has_its_name():  # it may be being deleted
+            array, version = bounded(array), _version(folder, keys)
+            if None in version.more.values() and not folder.has_its_name():  # it may be being deleted
                 raise Replaced.at(path)
             folder.most = most_bytes(extents, array.dtype.itemsize)
-            folder.missing = opened.refuse_missing
-        except BaseException:
-            folder.close()
-            raise
-        return opened
+            folder.missing = partial(_refuse_missing, folder, version.more)
 
-    def version_now(self) -> Version:
-        """The version of the array now, as far as it matters: its chunks, but for those that were deleted since."""
-        before = self.version.more
-        now = _chunks(self.folder, before)
-        return self.version._replace(more={key: now[key] or before[key] for key in before})
+        yield Opened(array, version, partial(_version_now, folder, version))
 
-    def close(self) -> None:
-        """Close the folder."""
-        self.folder.close()
 
-    def refuse_missing(self, key: str) -> None:
-        """Refuse a chunk that is not there, but must be, or was: the store may have been copied only in part."""
-        chunks = self.version.more
-        if key in chunks and chunks[key] is None:  # nor was it when the array was opened: it is zeros
-            return
+def _version_now(folder: Folder, version: Version) -> Version:
+    """The version of an array now, as far as it matters: its chunks, but for those that were deleted since."""
+    now = _chunks(folder, version.more)
+    return version._replace(more={key: now[key] or before for key, before in version.more.items()})
 
-        if not self.has_its_name():
-            raise Replaced.at(self.folder.path)
-        hint = "" if chunks else f", or, if another program left zeros out, delete {_FIELD!r} in its {_METADATA}"
-        raise RoteError(f"{os.path.join(self.folder.path, key)} is lost\n{_WHOLE_STORE}{hint}")
 
-    def has_its_name(self) -> bool:
-        """Whether the name of the folder still leads to it."""
-        with suppress(OSError):
-            return os.stat(self.folder.path).st_ino == os.fstat(self.folder.number).st_ino
-        return False
+def _refuse_missing(folder: Folder, chunks: Mapping[str, Version | None], key: str) -> None:
+    """Refuse a chunk that is not there, but must be, or was: the store may have been copied only in part."""
+    if key in chunks and chunks[key] is None:  # nor was it when the array was opened: it is zeros
+        return
+
+    if not folder.has_its_name():
+        raise Replaced.at(folder.path)
+    hint = "" if chunks else f", or, if another program left zeros out, delete {_FIELD!r} in its {_METADATA}"
+    raise RoteError(f"{os.path.join(folder.path, key)} is lost\n{_WHOLE_STORE}{hint}")
 
 
 def _version(folder: Folder, keys: Iterable[str]) -> Version:
