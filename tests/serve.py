@@ -12,8 +12,10 @@ import os
 import runpy
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 
 from rote.runtime import world
@@ -21,7 +23,7 @@ from rote.runtime import world
 
 @contextmanager
 def alone(request: dict[str, object], out: Path, err: Path) -> Iterator[None]:
-    """The folder, arguments, environment and output of a process that runs nothing but this program."""
+    """The folder, arguments, environment, warnings and output of a process that runs nothing but this program."""
     path, environment, streams = list(sys.path), dict(os.environ), [os.dup(1), os.dup(2)]
     folder, args = str(request["folder"]), [str(request["program"]), *map(str, request["args"])]  # type: ignore[call-overload]
     for number, file in ((1, out), (2, err)):
@@ -30,7 +32,8 @@ def alone(request: dict[str, object], out: Path, err: Path) -> Iterator[None]:
     os.environ.update(request["env"])  # type: ignore[call-overload]
     sys.argv[:], sys.path[:0] = args, [str(Path(args[0]).parent)]
     try:
-        yield
+        with warnings.catch_warnings():
+            yield
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -45,9 +48,9 @@ def alone(request: dict[str, object], out: Path, err: Path) -> Iterator[None]:
 
 
 def run(program: str) -> bool:
-    """Run a program; whether it ended as it should."""
+    """Run a program, whose settings are no other program's; whether it ended as it should."""
     try:
-        runpy.run_path(program, run_name="__main__")
+        copy_context().run(runpy.run_path, program, run_name="__main__")
     except SystemExit as end:
         return not end.code
     except BaseException:
