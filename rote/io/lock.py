@@ -20,7 +20,7 @@ from ..errors import RoteError
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Comm, Path
 from ..runtime.comm.rawfile import plainly
-from .transfer import DRAFT
+from .transfer import DRAFT, TEMPORARY
 
 __all__ = ["locked"]
 
@@ -74,6 +74,7 @@ class _Lock:
                 )
             time.sleep(_PAUSE)
 
+        TEMPORARY[name] = os.getpid()
         lock = cls(name, number)
         try:
             lock.sign(target)
@@ -94,6 +95,7 @@ class _Lock:
         """Delete the lock file, so that another job can make it."""
         with suppress(OSError):
             os.unlink(self.name)
+        TEMPORARY.pop(self.name, None)
         os.close(self.number)
 
 

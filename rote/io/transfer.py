@@ -6,6 +6,7 @@ the steps of progress, which a bar on a terminal or a callback shows.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import errno
 import os
@@ -25,10 +26,25 @@ from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.comm.rawfile import plainly
 
-__all__ = ["DRAFT", "SLAB", "Advance", "Draft", "progress", "replacing", "reserve", "slabs", "sync"]
+__all__ = ["DRAFT", "SLAB", "TEMPORARY", "Advance", "Draft", "progress", "replacing", "reserve", "slabs", "sync"]
 
 DRAFT = ".rote-"  # how the name of a draft begins
 Advance = Callable[[int], None]  # called with the number of bytes that have just been moved
+
+_TRIES = 3  # to delete a folder in which another thread may still make a file
+
+TEMPORARY: dict[str, int] = {}
+"""The drafts and lock files that exist now, each with the process that made it, which deletes them when it ends.
+
+An interrupted in-process rank may be busy in a call of the system, and ends with the process, without its `finally`.
+"""
+
+
+@atexit.register
+def _delete_temporary() -> None:
+    for path, process in tuple(TEMPORARY.items()):
+        if process == os.getpid():  # and no fork of it
+            _delete(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +78,7 @@ class Draft:
         draft = os.path.join(os.path.dirname(target), f"{DRAFT}{secrets.token_hex(8)}.part")
         # Nobody else may read the draft of a file that nobody else may read. What is new has the user's usual mode.
         mode = 0o700 if exists else 0o777
+        TEMPORARY[draft] = os.getpid()
         with plainly(path):
             if folder:
                 os.mkdir(draft, mode)
@@ -86,16 +103,14 @@ class Draft:
             sync(self.path)  # before the rename: else a crash could leave the new name with no contents
             os.replace(self.path, self.target)
 
+        TEMPORARY.pop(self.path, None)
         with suppress(OSError):  # some systems cannot sync folders, and the draft has its name already
             sync(os.path.dirname(self.target))
 
     def remove(self) -> None:
         """Delete the draft."""
-        if os.path.isdir(self.path):
-            shutil.rmtree(self.path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                os.unlink(self.path)
+        _delete(self.path)
+        TEMPORARY.pop(self.path, None)
 
 
 @contextmanager
@@ -122,6 +137,15 @@ def replacing(path: Path, comm: Comm, begin: Callable[[Draft], Draft | None], fo
         if draft is not None:
             draft.remove()
         raise
+
+
+def _delete(path: str) -> None:
+    """Delete a file, or a folder with all that is in it, if it is there."""
+    for _ in range(_TRIES):
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def reserve(path: str, size: int) -> None:
@@ -202,7 +226,7 @@ def _exchange(first: str, second: str) -> None:
     os.rename(second, spare)
     try:
         os.rename(first, second)
-    except OSError:
+    except BaseException:  # an interrupt, too
         os.rename(spare, second)
         raise
     os.rename(spare, first)

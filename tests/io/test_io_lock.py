@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from file_laws import plain
 from io_laws import raised
+from launch import mpirun
 
 import rote
 from rote.errors import RoteError
@@ -134,3 +135,51 @@ def test_a_killed_job(tmp_path: Path, suffix: str) -> None:
         run(lambda comm: rote.save(path, {"u": tensor(comm)}, step=steps), 2)  # noqa: B023
         assert rote.contents(path).steps == tuple(range(steps + 1))
         assert not [*tmp_path.glob("*.lock"), *tmp_path.glob(".rote-*.lock")]
+
+
+INTERRUPTED = """
+    import os, signal, sys, time
+    import numpy as np
+    import rote
+    from rote.runtime.comm import threads
+    threads._MOMENT = 0.1  # the rank below is busy for longer
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started to ignore it
+    fsync = os.fsync
+    def slow(number):
+        os.fsync = fsync
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(3)
+    os.fsync = slow
+    def program(comm):
+        x = rote.DistTensor.from_global(np.full((40, 60), 5.0), "block(ceil)[(0),()]", comm)
+        rote.save(sys.argv[1], x)
+    rote.run(program, int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("ranks", (1, pytest.param(3, marks=pytest.mark.slow)))
+@pytest.mark.parametrize(
+    "suffix", (".h5", *[pytest.param(suffix, marks=pytest.mark.slow) for suffix in (".npy", ".zarr", ".xdmf")])
+)
+def test_an_interrupted_job(tmp_path: Path, suffix: str, ranks: int) -> None:
+    """Ctrl-C in the middle of a save leaves the old file as it was, no draft and no lock, though a rank is too busy to
+    end by itself."""
+    path = tmp_path / f"x{suffix}"
+    run(lambda comm: rote.save(path, tensor(comm, 7.0)), 2)
+    before = sorted(os.listdir(tmp_path))
+
+    code = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(path), str(ranks)]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGINT and "KeyboardInterrupt" in done.stderr, done
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (rote.load(path).to_global() == 7).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", (".h5", ".npy", ".zarr"))
+def test_an_interrupted_job_of_mpi(tmp_path: Path, suffix: str) -> None:
+    """The same on MPI's processes, of which the one that writes the draft is interrupted."""
+    path = tmp_path / f"x{suffix}"
+    done = mpirun(2, textwrap.dedent(INTERRUPTED), path, 2)
+    assert done.returncode != 0 and "KeyboardInterrupt" in done.stderr
+    assert os.listdir(tmp_path) == []
