@@ -92,6 +92,9 @@ def run(
     these processes: each calls `run`, runs `fn` once on MPI, and gets the list of all results: its own object, and
     copies of the others. So one program runs both ways.
 
+    Under a launcher, `print(rote.run(fn))` prints on every process. To print once either way, let rank 0 of the program
+    print: `if comm.rank == 0: print(...)`, after the collective calls.
+
     Parameters
     ----------
     fn : Callable[..., Any]
@@ -131,6 +134,12 @@ def run(
     >>> import rote
     >>> rote.run(lambda comm, word: word * comm.rank, ranks=3, args=("ab",))
     ['', 'ab', 'abab']
+    >>> def program(comm):
+    ...     total = rote.DistTensor.from_function(lambda i: i, 10, "block[(0)]", comm).sum().item()
+    ...     if comm.rank == 0:
+    ...         print("the sum is", total)
+    >>> results = rote.run(program, ranks=2)
+    the sum is 45
     """
     if on not in ("auto", "threads"):
         raise CommError(f'on is "auto" or "threads"; not {on!r}')
