@@ -24,6 +24,7 @@ from ..layout.grid import Grid, ravel
 from ..layout.layout import Layout
 from ..layout.refine import with_components
 from ..runtime.arrays import as_array
+from ..runtime.placement import check_values
 from ..runtime.regions import cut
 from .distributed import Array, Distributed, T, changed, comm_of, shape_of, writable
 from .moves import KeyedCall, moved, redistributed
@@ -43,7 +44,7 @@ __all__ = [
 __all__ += ["one_per_part", "part_number", "plain", "replicated", "whole_along"]
 
 
-Casting = Literal["no", "same_kind", "unsafe"]
+Casting = Literal["no", "safe", "same_kind", "unsafe"]
 """Which values NumPy casts to the dtype of what is written; see `numpy.can_cast`."""
 
 
@@ -204,12 +205,18 @@ def matched(
 
 
 def assign(dst: Distributed, src: Any, name: str, casting: Casting = "same_kind", where: Any = True) -> None:
-    """Write values, which broadcast, into a tensor; into all of a partial one, whatever `where` says.
+    """Write values, which broadcast, into a tensor.
 
     Args:
         src, casting, where: as for `numpy.copyto`.
         name: the function that writes, for the record of moves and for errors.
+
+    Raises:
+        LayoutError: only some elements of a partial tensor are written.
     """
+    if where is not True:
+        check_values(f"{name} of some elements", dst.distribution)
+
     block = writable(dst)
     if dst.distribution.partial:
         values = _values_like(dst)

@@ -435,8 +435,6 @@ def copyto(dst: Distributed, src: Any, casting: Any = "same_kind", where: Any = 
             "numpy.copyto(array, x) of a DistTensor x is not answered: nothing is gathered silently\n"
             "write numpy.copyto(array, x.to_global())"
         )
-    if where is not True:
-        check_values("copyto with where=", dst.distribution)
     call_collectively("copyto", assign, (dst, src, "copyto", casting, where), {})
 
 

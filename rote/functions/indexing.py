@@ -126,6 +126,8 @@ def key_at(item: object, modes: Collection[int], order: int) -> tuple[Any, ...]:
 def known(value: Any, call: KeyedCall | None = None) -> Any:
     """The global values of a tensor, on every rank; an argument of another type is returned as it is.
 
+    The value of a tensor of order 0 is a scalar of NumPy, whose dtype counts where values meet.
+
     Raises:
         TypeError: a list has a Dask array in it, or one on another device.
     """
@@ -135,7 +137,7 @@ def known(value: Any, call: KeyedCall | None = None) -> Any:
         return value
     x = plain(value, _NAME, call)
     array = moved(x, Layout(((),) * len(x.distribution.shape)), _NAME, call=call).local
-    return array if array.ndim or array.dtype == bool else array.item()
+    return array if array.ndim or array.dtype == bool else array[()]
 
 
 def _items(key: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..runtime.arrays import as_array
 from ..runtime.placement import check_values
-from .alignment import as_tensor, assign, into, plain
+from .alignment import Casting, as_tensor, assign, into, plain
 from .creation import astype
 from .distributed import Distributed, shape_of
 from .facts import result_type
@@ -112,20 +112,25 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write values where a mask holds, as `numpy.putmask`: fewer than elements are repeated in row-major order."""
     shape = a.distribution.shape
     _check_mask(mask, shape)
+    values, casting = _written(values, a.local.dtype)
+
     if shape_of(values) not in ((), shape):
         numbers = as_array(known(values)).reshape(-1)
         strides = [prod(shape[mode + 1 :]) for mode in range(len(shape))]
         x = plain(a, "putmask")
         number = sum(n * stride for n, stride in zip(x.distribution.tensor_indices(x.comm.rank), strides, strict=True))
         values = x._with(numbers[number % max(len(numbers), 1)])
-    assign(a, values, "putmask", "same_kind", as_tensor(mask, a) != 0)
+    assign(a, values, "putmask", casting, as_tensor(mask, a) != 0)
 
 
 @follows("indexed", np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write values one after the other to the elements where a mask holds, as `numpy.place`. Collective."""
-    shape, numbers = arr.distribution.shape, as_array(known(vals)).reshape(-1)
+    shape = arr.distribution.shape
     _check_mask(mask, shape)
+    vals, casting = _written(vals, arr.local.dtype)
+    numbers = as_array(known(vals)).reshape(-1)
+
     chosen = as_tensor(mask, arr) != 0
     if not len(numbers):
         if any(chosen):
@@ -136,7 +141,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if len(numbers) > 1:
         number = reshape(cumsum(chosen), shape)  # of the elements that are chosen, up to each
         values = number._with(numbers[(number.local - 1) % len(numbers)])
-    assign(arr, values, "place", "unsafe", chosen)
+    assign(arr, values, "place", casting, chosen)
 
 
 @follows("indexed", np.put_along_axis)
@@ -179,6 +184,19 @@ def add_at(ufunc: np.ufunc, a: Any, indices: Any, *values: Any) -> None:
     rows = np.array(known(getitem(a, places)))
     ufunc.at(rows, number.reshape(points.shape[1:]), *[known(value) for value in values])
     setitem(a, places, rows)
+
+
+def _written(values: Any, dtype: np.dtype[Any]) -> tuple[Any, Casting]:
+    """Values that are written into elements of a dtype, and how they are cast.
+
+    As in NumPy, arrays are cast safely; numbers and lists are made of that dtype.
+    """
+    if isinstance(values, Distributed):
+        return values, "safe" if values.distribution.shape else "unsafe"
+    if isinstance(values, np.generic):
+        return values, "unsafe"
+    has_dtype = hasattr(values, "dtype")
+    return as_array(values, None if has_dtype else dtype), "safe" if has_dtype else "unsafe"
 
 
 def _check_mask(mask: Any, shape: tuple[int, ...]) -> None:

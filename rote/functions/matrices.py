@@ -576,7 +576,7 @@ def cond(x: Distributed, p: Any = None) -> Any:
     2.0
     """
     stack_of("cond", x)
-    if 0 in x.distribution.shape:
+    if 0 in x.distribution.shape[-2:]:
         raise np.linalg.LinAlgError("cond is not defined on empty arrays")
     if p not in (None, 2, -2):
         if is_split(x) and p != "nuc":

@@ -551,7 +551,9 @@ def _text(value: Any) -> str:
         return f"an array of shape {shape_of(value)}"
     if isinstance(value, list | tuple):
         return f"({', '.join(map(_text, value))})"
-    if isinstance(value, Layout | Grid | np.dtype | np.generic | int | float | complex | str | bytes | slice | None):
+    if isinstance(value, slice):  # whose ends may be tensors of order 0
+        return f"slice{_text((value.start, value.stop, value.step))}"
+    if isinstance(value, Layout | Grid | np.dtype | np.generic | int | float | complex | str | bytes | None):
         return str(value)
     return str(value) if is_dataclass(value) else getattr(value, "__name__", type(value).__name__)
 

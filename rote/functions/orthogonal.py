@@ -28,9 +28,10 @@ from ..layout.kinds import part_extents
 from ..layout.layout import Layout
 from ..lazy import late
 from . import reductions
-from .alignment import one_per_part, part_number, plain, whole_along
+from .alignment import as_tensor, one_per_part, part_number, plain, whole_along
 from .contraction.operands import Term, stackwise
 from .contraction.run import contract
+from .creation import astype
 from .distributed import Array, Distributed, T
 from .elementwise import elementwise
 from .indexing import fetch, getitem
@@ -266,17 +267,33 @@ def svdvals(x: Distributed, /) -> Any:
 
 @of_one
 @follows("contracted", np.linalg.pinv)
-def pinv(x: Distributed, /, rtol: Any = None, *, layout: LayoutLike = None) -> Any:
+def pinv(
+    x: Distributed,
+    /,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = None,
+    layout: LayoutLike = None,
+) -> Any:
     """The pseudoinverses of matrices, of shape (…, n, m); rows are split as the columns of `x`, columns as its rows.
 
     Parameters
     ----------
     x : DistTensor
         A stack of matrices, in the last two modes.
-    rtol : float | array_like, optional
-        Singular values up to `rtol` times the largest count as 0; max(m, n) times the precision if None.
+    rcond, rtol : float | array_like, optional
+        Singular values up to this part of the largest count as 0; max(m, n) times the precision if None. NumPy has both
+        names.
+    hermitian : bool, default False
+        Accepted for compatibility with NumPy; it has no effect.
     layout : Layout | str, optional
         The layout of the result, if another one.
+
+    Raises
+    ------
+    ValueError
+        Both `rcond` and `rtol` are given.
 
     Examples
     --------
@@ -285,9 +302,10 @@ def pinv(x: Distributed, /, rtol: Any = None, *, layout: LayoutLike = None) -> A
     array([[0.5, 0. ]])
     """
     stack = stack_of("pinv", x)
+    part = _either("rcond", rcond, rtol, hermitian)
     left, values, right = _thin_svd(floating(x))
 
-    inverses = elementwise("pinv", _inverted, (values, _threshold(x, values, rtol)), {})
+    inverses = elementwise("pinv", _inverted, (values, _threshold(x, values, part)), {})
     terms = ((*stack, _OTHER, COLUMNS), (*stack, _OTHER), (*stack, ROWS, _OTHER))
     return contract((conjugate(right), inverses, conjugate(left)), terms, (*stack, COLUMNS, ROWS), "pinv", layout)
 
@@ -327,7 +345,12 @@ def lstsq(
         raise np.linalg.LinAlgError(f"lstsq takes a matrix and as many rows, not {shape} and {np.shape(b)}")
     m, n = shape
 
-    left, values, right = _thin_svd(floating(a))
+    # Both in the precision of the wider one, as in NumPy.
+    b = as_tensor(b, a)
+    dtype = np.result_type(floating(a).local.dtype, floating(b).local.dtype)
+    a, b = astype(a, dtype, copy=False), astype(b, dtype, copy=False)
+
+    left, values, right = _thin_svd(a)
     if rcond is None or rcond == -1:  # NumPy takes the precision of f8, of singles, too
         rcond = float(np.finfo("f8").eps) * (max(m, n) if rcond is None else 1)
     least = _threshold(a, values, rcond)
@@ -352,13 +375,24 @@ def _inverted(values: Array, least: Array) -> Any:
 
 @of_one
 @follows("contracted", np.linalg.matrix_rank)
-def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
+def matrix_rank(x: Distributed, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """The ranks of matrices: the numbers of singular values above `rtol` times the largest, with `pinv`'s default.
 
     Parameters
     ----------
     x : DistTensor
         A stack of matrices, in the last two modes.
+    tol : float | array_like, optional
+        The size up to which singular values count as 0, in the place of `rtol`.
+    hermitian : bool, default False
+        Accepted for compatibility with NumPy; it has no effect.
+    rtol : float | array_like, optional
+        Singular values up to this part of the largest count as 0.
+
+    Raises
+    ------
+    ValueError
+        Both `tol` and `rtol` are given.
 
     Examples
     --------
@@ -367,17 +401,32 @@ def matrix_rank(x: Distributed, /, *, rtol: Any = None) -> Any:
     1
     """
     stack_of("matrix_rank", x)
+    _either("tol", tol, rtol, hermitian)
     values = svdvals(x)
-    return reductions.count_nonzero(elementwise("greater", np.greater, (values, _threshold(x, values, rtol)), {}), -1)
+
+    least = _threshold(x, values, rtol) if tol is None else _in_last_mode(tol)
+    return reductions.count_nonzero(elementwise("greater", np.greater, (values, least), {}), -1)
+
+
+def _either(name: str, size: Any, rtol: Any, hermitian: object) -> Any:
+    """The one of two arguments that is given, beside a truth value; None if none is."""
+    if not isinstance(hermitian, bool | np.bool_):
+        raise TypeError(f"hermitian is True or False, not {hermitian!r}")
+    if size is not None and rtol is not None:
+        raise ValueError(f"{name} and rtol can't be both set.")
+    return rtol if size is None else size
+
+
+def _in_last_mode(sizes: Any) -> Any:
+    """Sizes, one for each matrix of a stack, that broadcast to the matrices' singular values."""
+    return expand_dims(sizes, -1) if isinstance(sizes, Distributed) else np.asarray(sizes)[..., None]
 
 
 def _threshold(x: Distributed, values: Distributed, rtol: Any) -> Any:
     """The size up to which singular values count as 0, for each matrix."""
     if rtol is None:
         rtol = max(x.distribution.shape[-2:]) * float(np.finfo(values.local.dtype).eps)
-    fraction = (
-        expand_dims(rtol, -1) if isinstance(rtol, Distributed) else np.asarray(rtol, values.local.dtype)[..., None]
-    )
+    fraction = _in_last_mode(rtol if isinstance(rtol, Distributed) else np.asarray(rtol, values.local.dtype))
     return elementwise("multiply", np.multiply, (fraction, reductions.max(values, -1, keepdims=True, initial=0)), {})
 
 

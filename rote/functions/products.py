@@ -15,6 +15,7 @@ from ..caches import memoized
 from ..errors import LayoutError
 from ..layout.grid import Grid, grid_shape
 from ..layout.layout import Layout
+from ..runtime.arrays import as_array
 from .alignment import as_plain_operands, into
 from .contraction.operands import Term, common_operands, stackwise
 from .contraction.plan import Contraction
@@ -518,7 +519,7 @@ def _read(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any], Sub
 def conjugate(x: Any) -> Any:
     """The complex conjugate, of every contribution if the tensor is partial; real numbers are returned as they are."""
     if not isinstance(x, Distributed):
-        return np.conjugate(x)
+        return as_array(x).conj()  # which leaves bools as they are, as `numpy.conjugate` does not
     return x._with(np.conjugate(x.local)) if x.local.dtype.kind == "c" else x
 
 

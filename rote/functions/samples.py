@@ -12,8 +12,9 @@ from ..runtime.arrays import as_array
 from . import reductions
 from .alignment import as_tensor
 from .distributed import shape_of
-from .elementwise import conj, elementwise
+from .elementwise import elementwise
 from .indexing import fetch, getitem, key_at, known
+from .products import conjugate
 from .rearranging import flip
 from .reductions import normal_axis
 from .reshaping import in_order
@@ -57,8 +58,8 @@ def correlate(a: Any, v: Any, mode: Mode = "valid") -> Any:
     """
     if shape_of(v) > shape_of(a):  # as in NumPy, the longer one stays where it is
         turned = correlate(v, a, mode)
-        return conj(flip(turned, axis=0))
-    backwards = np.conj(v)[::-1] if np.ndim(v) == 1 else v
+        return conjugate(flip(turned, axis=0))
+    backwards = conjugate(v)[::-1] if len(shape_of(v)) == 1 else v
     return _convolved("correlate", a, backwards, mode)
 
 

@@ -153,6 +153,8 @@ def unique(
     [[1, 1], [2, 1]]
     """
     if axis is not None:
+        normal_axis(axis, len(ar.distribution.shape))
+    if axis is not None and len(ar.distribution.shape) > 1:  # the elements of a vector are no slices: NaNs are one
         return _unique_slices(plain(ar, "unique"), axis, return_index, return_inverse, return_counts, equal_nan)
     chosen = (True, return_index, return_inverse, return_counts)
     if equal_nan and not any(chosen[1:]) and ar.local.dtype.kind != "c":

@@ -347,7 +347,10 @@ def eigh(
 
     x, count = floating(a), n if subset is None else subset[1] - subset[0] + 1
     if b is not None:
-        found = _of_pair(x, floating(b), lower, subset, count, layout)
+        y = floating(b)
+        dtype = np.result_type(x.local.dtype, y.local.dtype)
+        pair = [astype(matrix, dtype, copy=False) for matrix in (x, y)]
+        found = _of_pair(*pair, lower, subset, count, layout)
     elif is_split(x):
         found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset, layout)
     else:

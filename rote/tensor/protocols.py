@@ -102,6 +102,13 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             return NotImplemented
         if function in CREATORS:
             return made_like(self, function, args, kwargs)
+        if answering(function) is None and not any(
+            isinstance(x, Distributed) for x in values_in([*args, *kwargs.values()])
+        ):
+            raise TypeError(
+                f"{_name(function)}(…, like=x) makes no DistTensor\n"
+                f"write rote.DistTensor.from_global({_name(function)}(…), layout)"
+            )
         return answer(function, args, kwargs)
 
     def __eq__(self, other: Any, /) -> Self:  # type: ignore[override]  # elements are compared, as in NumPy

@@ -33,7 +33,7 @@ def test_on_mpi_ranks(job, part):
 
 @pytest.mark.parametrize("layout", ["block[(0),(),()]", "[(),(0),()]", "block[(),(),(0)]"])
 def test_condition_numbers_are_numpys(layout):
-    """Law: by all orders, of stacks with a singular matrix, too; of no elements they are refused."""
+    """Law: by all orders, of stacks with a singular matrix, too; of matrices without elements they are refused."""
     stack = np.random.default_rng(0).standard_normal((3, 4, 4))
     stack[1] = 0
 
@@ -41,8 +41,9 @@ def test_condition_numbers_are_numpys(layout):
         x = DistTensor.from_global(stack, layout, comm)
         for p in (None, 2, -2, 1, "fro", np.inf, -1):
             np.testing.assert_allclose(np.linalg.cond(x, p).to_global(), np.linalg.cond(stack, p), 1e-9)
+            assert np.linalg.cond(x[:0], p).to_global().shape == (0,)
         with pytest.raises(np.linalg.LinAlgError):
-            np.linalg.cond(x[:0])
+            np.linalg.cond(x[:, :, :0])
 
     with rote.config(implicit="allow"), np.errstate(all="ignore"):
         rote.run(program, 2)
@@ -117,3 +118,38 @@ def test_least_squares_are_numpys(layout, shape, rank):
 
         with rote.config(implicit="allow"):
             rote.run(program, 2)
+
+
+@pytest.mark.parametrize("layout", ["block[(0),()]", "[(),()]"])
+def test_thresholds_and_precisions_are_numpys(layout):
+    """Law: `tol`, `rcond` and `rtol` say which singular values count; the wider of two dtypes is computed in."""
+    a = np.diag([3.0, 1.0, 1e-3])[[2, 0, 1]]
+    stack, b = np.stack([a, 5 * a]), np.random.default_rng(0).standard_normal(3)
+
+    def program(comm):
+        x, y = DistTensor.from_global(a, layout, comm), DistTensor.from_global(stack, "block[(),(0),()]", comm)
+        for call in (
+            lambda a, s: np.linalg.matrix_rank(a, 0.01),
+            lambda a, s: np.linalg.matrix_rank(a @ a.T, tol=2, hermitian=True),
+            lambda a, s: np.linalg.matrix_rank(s, np.array([2.0, 1e-4])),
+            lambda a, s: np.linalg.matrix_rank(a, rtol=0.5),
+            lambda a, s: np.linalg.pinv(a, 0.01),
+            lambda a, s: np.linalg.pinv(a, rcond=0.5),
+            lambda a, s: np.linalg.pinv(a, rtol=0.5),
+            lambda a, s: np.linalg.cond(s[:0]),
+            lambda a, s: np.linalg.lstsq(a.astype("f4"), b)[0],
+        ):
+            got, want = call(x, y), call(a, stack)
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got.to_global(), want, rtol=1e-12, atol=1e-12)
+        for call in (np.linalg.matrix_rank, np.linalg.pinv):
+            with pytest.raises(ValueError, match="both"):
+                call(x, 0.1, rtol=0.1)
+
+        # The Cholesky factor of the narrower one of a pair, too.
+        narrow = DistTensor.from_global(np.diag([3.0, 7.0, 11.0]).astype("f4"), layout, comm)
+        values = rote.linalg.eigh(DistTensor.from_global(np.diag([1.0, 2.0, 3.0]), layout, comm), narrow)[0]
+        np.testing.assert_allclose(values.to_global(), [3 / 11, 2 / 7, 1 / 3], rtol=1e-14)
+
+    with rote.config(implicit="allow"):
+        rote.run(program, 2)

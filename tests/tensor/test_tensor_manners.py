@@ -179,6 +179,15 @@ ANSWERED: dict[str, Callable[[Any, Any, Any], Any]] = {
     "correlate": lambda x, y, z: [np.correlate(z, KERNEL, mode) for mode in ("full", "same", "valid")],
     "correlate short": lambda x, y, z: [np.correlate(KERNEL[:2], z, mode) for mode in ("full", "same", "valid")],
     "correlate complex": lambda x, y, z: [np.correlate(z, KERNEL + 1j), np.correlate(1j * KERNEL, z, "same")],
+    "bools": lambda x, y, z: [np.correlate(z > 1, [True, False, True]), np.vdot(y, y), np.vecdot(y, MASK), y.conj()],
+    "f4 and a number": lambda x, y, z: [
+        np.trapezoid(x.astype("f4"), dx=z.max()),
+        np.quantile(x.astype("f4"), z.max() / 10),
+        np.histogram_bin_edges(x.astype("f4"), 3, (z.min(), z.max())),
+    ],
+    "slices to numbers": lambda x, y, z: [x[: z.argmax() - 2], x[z[:2].argmin() :, : z.argmax() - 1]],
+    "at of a number": lambda x, y, z: changed(z.astype("f4"), np.multiply.at, 0, 1 + z.max() * 1.18e-8),
+    "unique of a vector": lambda x, y, z: np.unique(np.where(z < 3, np.nan, z), axis=0, return_counts=True),
     "extract": lambda x, y, z: [np.extract(y, x), np.extract(MASK, x), np.extract(y, FIELD), np.extract(z > 2, x)],
     "compress": lambda x, y, z: [np.compress([True, False, True], x, 0), np.compress(z > 2, x)],
     "compress along": lambda x, y, z: np.compress(z[:4] > 1, x, axis=-1),
@@ -328,6 +337,9 @@ def test_what_they_refuse() -> None:
             (lambda: np.putmask(x, [True], 1), ValueError, "has the shape of the tensor"),
             (lambda: np.putmask(x.astype(int), x > 1, x), TypeError, "Cannot cast"),
             (lambda: np.place(x, x > 1, []), ValueError, "no values to write"),
+            (lambda: np.place(x.astype(int), x > 1, x[0]), TypeError, "Cannot cast"),
+            (lambda: np.putmask(x.astype("f4"), x > 1, x), TypeError, "Cannot cast"),
+            (lambda: np.tri(3, like=x), TypeError, r"from_global\(numpy\.tri\(…\), layout\)"),
             (lambda: np.put_along_axis(x, [0], 1, 0), ValueError, "order of the tensor"),
             (lambda: np.add.at(x, [3], 1), IndexError, "out of bounds"),
             (lambda: np.add.at(x, slice(2), 1), IndexError, "integers or arrays"),
@@ -335,6 +347,42 @@ def test_what_they_refuse() -> None:
         ):
             with pytest.raises(error, match=text):
                 call()
+
+    rote.run(program, 2)
+
+
+@pytest.mark.parametrize("write", (np.putmask, np.place))
+def test_masks_write_only_where_they_hold(write: Callable[..., Any]) -> None:
+    """Law: no element is written beside the mask; contributions, of which that cannot be said, are refused unchanged.
+
+    As in NumPy, numbers and lists take the dtype of the tensor, whatever they are.
+    """
+    want = changed(FIELD.astype(int), write, MASK, [2.5, 7.5])
+
+    def program(comm: Any) -> None:
+        for layout in ("block[(0),()]", "[(),(0:cyclic)]", "[(),()]", "b a: block[(0),()]"):
+            x = DistTensor.from_global(FIELD.astype(int), layout, comm)
+            write(x, MASK, [2.5, 7.5])
+            assert np.array_equal(x.to_global(), want), layout
+
+        x = DistTensor.from_global(FIELD, "[(),()]+(0)", comm)
+        with rote.config(implicit="allow"), pytest.raises(rote.LayoutError, match="of some elements"):
+            write(x, MASK, [2.5, 7.5])
+        assert np.array_equal(x.to_global(), FIELD)
+
+    rote.run(program, 2)
+
+
+def test_slices_of_a_moved_tensor_take_numbers() -> None:
+    """Law: ends of slices may be tensors of order 0 wherever ranks compare their calls, as before a move of a view."""
+
+    def program(comm: Any) -> None:
+        x = DistTensor.from_global(FIELD, "b a: block[(0),()]", comm)
+        n = DistTensor.from_global(LINE, "block[(0)]", comm).argmin()
+        with rote.config(implicit="allow"):
+            assert np.array_equal(x[: n + 1, n:].to_global(), FIELD[:2, 1:])
+            x[:n] = 7
+            assert np.array_equal(x.to_global(), np.where(np.arange(3)[:, None] < 1, 7, FIELD))
 
     rote.run(program, 2)
 
