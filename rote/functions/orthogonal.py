@@ -410,7 +410,7 @@ def matrix_rank(x: Distributed, /, tol: Any = None, hermitian: bool = False, *, 
 
 def _either(name: str, size: Any, rtol: Any, hermitian: object) -> Any:
     """The one of two arguments that is given, beside a truth value; None if none is."""
-    if not isinstance(hermitian, bool | int | np.bool_):
+    if isinstance(hermitian, Distributed | np.ndarray):
         raise TypeError(f"hermitian is one truth value, not {hermitian!r}\nwrite hermitian=True or hermitian=False")
     if size is not None and rtol is not None:
         raise ValueError(f"{name} and rtol can't be both set.")
