@@ -37,7 +37,7 @@ import numpy.typing as npt
 from ..errors import LayoutError, PlanError
 from ..lattice import Lattice, Shape
 from ..layout.distribution import Distribution
-from ..layout.grid import row_major
+from ..layout.grid import divisors, row_major
 from ..layout.kinds import Split
 from ..layout.layout import Op
 from .compile import compile
@@ -46,7 +46,7 @@ from .overlaps import overlaps_below
 from .plan import Plan, grids
 from .step import Step
 
-__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "step_digits"]
+__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "step_digits", "units"]
 
 Ints = npt.NDArray[np.int64]
 State = int | Literal["*", "+"]
@@ -320,15 +320,18 @@ def longer_extents(extent: int, modes: Iterable[Sequence[Split]]) -> list[int]:
     >>> longer_extents(13, [parse(text).on(13, 4).splits[0] for text in ("block[(0)]", "[(0)]")])
     [16]
     """
-    alone, together = list[int](), 1
+    return sorted({-(-extent // unit) * unit for unit in units(modes)})
+
+
+def units(modes: Iterable[Sequence[Split]]) -> list[int]:
+    """Numbers, of one of which an extent is a multiple if digits fit that is split in some ways; the least first."""
+    alone = list[int]()
     for splits in {*modes}:
         parts, tile = prod(split.parts for split in splits), lcm(*[split.kind.tile or 1 for split in splits])
         alone.append(parts * tile)
-        together *= parts * tile
 
-    least = lcm(*alone)
-    units = [least * k for k in range(1, together // least + 1) if together // least % k == 0]
-    return sorted({-(-extent // unit) * unit for unit in units})
+    least, together = lcm(*alone), prod(alone)
+    return [least * k for k in divisors(together // least)]
 
 
 def _bound(plan: Plan, shape: Shape) -> int | None:

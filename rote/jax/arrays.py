@@ -26,7 +26,7 @@ from ..layout.layout import Layout, as_layout
 from .meshes import check_dtype, check_mesh, check_process, library, on_host
 
 __all__ = ["check_equal_blocks", "check_sharded", "cropped", "distribution_of", "from_global", "from_stored"]
-__all__ += ["layout_of", "on_mesh", "padded", "sharding", "stored_shape", "to_global", "to_stored"]
+__all__ += ["has_equal_blocks", "layout_of", "on_mesh", "padded", "sharding", "stored_shape", "to_global", "to_stored"]
 
 Array = npt.NDArray[Any]
 
@@ -155,13 +155,18 @@ def distribution_of(x: Any, layout: Any = None, mesh: Any = None) -> tuple[Distr
     return dist, mesh
 
 
+def has_equal_blocks(dist: Distribution) -> bool:
+    """Whether all blocks are equal, so that an array is its own stored order but for cyclic indices."""
+    return stored_shape(dist) == dist.view_shape
+
+
 def check_equal_blocks(dist: Distribution, mesh: Any, instead: str) -> None:
     """Refuse a distribution of which no array of its shape can be, because blocks differ or make up no array.
 
     Raises:
         PlanError: there is no such array; the text says what to write instead.
     """
-    if stored_shape(dist) != dist.view_shape:
+    if not has_equal_blocks(dist):
         raise PlanError(f"{dist} does not have equal blocks, as arrays of JAX have\nwrite {instead}")
     sharding(dist, mesh)
 

@@ -15,7 +15,7 @@ from ..errors import PlanError
 from ..layout.grid import row_major
 from .meshes import check_mesh, library
 
-__all__ = ["exchanged", "forwarded", "gathered", "permuted", "rank_of", "summed", "virtual"]
+__all__ = ["exchanged", "forwarded", "gathered", "rank_of", "summed", "virtual"]
 
 # Where vmap runs all ranks, collectives go another way: it has no groups, and gathers along one axis at a time.
 _VIRTUAL = ContextVar("_VIRTUAL", default=False)
@@ -55,11 +55,6 @@ def gathered(block: Any, operation: DigitOperation, mesh: Any) -> Any:
     for name in names:
         number = number * mesh.shape[name] + lax.axis_index(name)
     return block[np_of_jax.asarray(members)[number]]
-
-
-def permuted(block: Any, operation: DigitOperation, mesh: Any) -> Any:
-    """The block of the rank that sends its own to this one."""
-    return forwarded(block, {rank: operation.receiver(rank) for rank in range(mesh.size)}, mesh)
 
 
 def forwarded(block: Any, receivers: Mapping[int, int], mesh: Any) -> Any:

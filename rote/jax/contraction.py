@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..caches import memoized
-from ..compiler.digits import Table, longer_extents
+from ..compiler.digits import longer_extents
 from ..errors import LayoutError, PlanError, counted
 from ..functions.contraction.plan import Contraction, contraction_of
 from ..functions.contraction.stages import Move, Product
@@ -31,9 +31,9 @@ from ..layout.grid import Grid
 from ..layout.kinds import Split
 from ..layout.layout import Layout
 from ..machines.machine import DEFAULT
-from .arrays import check_equal_blocks, check_sharded, cropped, distribution_of, on_mesh, padded, sharding, stored_shape
+from .arrays import check_equal_blocks, cropped, distribution_of, on_mesh, padded, sharding, stored_shape
 from .collectives import rank_of
-from .lowering import Lowered, jitted
+from .lowering import Lowered, applied, has_tables
 from .meshes import check_dtype, check_mesh, library
 from .positions import Positions, indices_of
 
@@ -93,8 +93,7 @@ class LoweredContraction:
     @property
     def has_tables(self) -> bool:
         """Whether a move goes by a table of places, because its digits do not fit."""
-        moves = [move for of_stage in self.moves for of_tensor in of_stage for move in of_tensor]
-        return any(isinstance(step, Table) for move in moves for step in move.digits.steps)
+        return has_tables([move for of_stage in self.moves for of_tensor in of_stage for move in of_tensor])
 
     def __call__(self, *arrays: Any) -> Any:
         """The array in the stored order of the result, from one for each operand in its stored order.
@@ -106,13 +105,7 @@ class LoweredContraction:
         if len(arrays) != len(self.operands):
             counts = f"{counted(len(self.operands), 'operand')}, not {len(arrays)}"
             raise LayoutError(f"{self.plan.subscripts} has {counts}\nwrite one array for each")
-
-        specs = list[Any]()
-        for array, dist, dtype in zip(arrays, self.operands, self.plan.dtypes, strict=True):
-            specs.append(check_sharded(array, dist, self.mesh))
-            if array.dtype != dtype:
-                raise PlanError(f"an array is of {array.dtype}, its operand of {dtype}\ncompile it for {array.dtype}")
-        return jitted(self, tuple(specs), sharding(self.result, self.mesh).spec)(*arrays)
+        return applied(self, arrays, self.operands, self.plan.dtypes, self.result)
 
     def local(self, *blocks: Any) -> Any:
         """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it.

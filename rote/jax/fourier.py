@@ -35,7 +35,7 @@ from ..layout.distribution import Distribution
 from ..layout.grid import tensor_shape
 from ..layout.layout import Layout, as_layout
 from ..layout.refine import fitted
-from .arrays import distribution_of, from_global, on_mesh, stored_shape
+from .arrays import distribution_of, from_global, has_equal_blocks, on_mesh
 from .meshes import check_mesh, library
 from .walks import LoweredWalk, lowered_walks
 
@@ -530,7 +530,7 @@ def _function(
     check_extents(source.shape, axes, lengths)
     request = as_request(source.shape, axes, kind, dtype, lengths)
     target = fitted(source, request.after(source.shape, axes))
-    if stored_shape(target) != target.shape:
+    if not has_equal_blocks(target):
         raise PlanError(
             f"the result of shape {target.shape} is not sharded as the array is, because an extent does not divide\n"
             "shard another axis, or write rote.jax.FFT, which pads"

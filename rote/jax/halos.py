@@ -19,14 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..caches import memoized
 from ..compiler.halo import HaloPlan, flags_of, widths_of
-from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
-from .arrays import check_sharded, distribution_of, sharding
+from .arrays import distribution_of, sharding
 from .collectives import forwarded, rank_of
-from .lowering import jitted
+from .lowering import applied
 from .meshes import check_dtype, library
 from .positions import Positions
 
@@ -35,7 +33,7 @@ __all__ = ["LoweredHalo", "halo", "lower_halo"]
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class LoweredHalo:
     """A halo as a function of arrays of JAX, for use in `jit`. `lower` makes it.
 
@@ -67,13 +65,8 @@ class LoweredHalo:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source; or that has no sharding.
         """
-        before = check_sharded(x, self.plan.source, self.mesh)
-        if x.dtype != self.plan.dtype:
-            raise PlanError(f"the array is of {x.dtype}, the plan of {self.plan.dtype}\nmake one for {x.dtype}")
-
-        jax, after = library(), sharding(self.plan.source, self.mesh).spec
-        everywhere = jax.sharding.PartitionSpec()
-        return jitted(self, (before, everywhere), after)(x, jax.numpy.asarray(fill, x.dtype))
+        value, source = library().numpy.asarray(fill, self.plan.dtype), self.plan.source
+        return applied(self, [x], [source], [self.plan.dtype], source, value)
 
     def local(self, block: Any, fill: Any = 0) -> Any:
         """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it.
@@ -118,7 +111,7 @@ def lower_halo(plan: HaloPlan, mesh: Any) -> LoweredHalo:
     """A halo as a function of arrays of JAX; see `lower`."""
     sharding(plan.source, mesh)  # or the error that says why there is none
     check_dtype(plan.dtype)
-    return _lowered(plan, mesh)
+    return LoweredHalo(plan, mesh)
 
 
 def halo(x: Any, width: Any, periodic: Any = False, fill: Any = 0, *, layout: Any = None, mesh: Any = None) -> Any:
@@ -159,12 +152,7 @@ def halo(x: Any, width: Any, periodic: Any = False, fill: Any = 0, *, layout: An
     """
     source, mesh = distribution_of(x, layout, mesh)
     widths, flags = widths_of(width, x.ndim), flags_of(periodic, x.ndim)
-    return _lowered(HaloPlan(source, widths, flags, np.dtype(x.dtype)), mesh)(x, fill)
-
-
-@memoized(256)
-def _lowered(plan: HaloPlan, mesh: Any) -> LoweredHalo:
-    return LoweredHalo(plan, mesh)
+    return LoweredHalo(HaloPlan(source, widths, flags, np.dtype(x.dtype)), mesh)(x, fill)
 
 
 class _Pass(NamedTuple):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,10 +19,10 @@ from ..errors import PlanError
 from ..layout.distribution import Distribution
 from ..layout.layout import Op, identity
 from .arrays import check_sharded, cropped, padded, sharding
-from .collectives import exchanged, gathered, permuted, rank_of, summed
+from .collectives import exchanged, forwarded, gathered, rank_of, summed
 from .meshes import check_dtype, check_mesh, library
 
-__all__ = ["Lowered", "jitted", "lower_plan"]
+__all__ = ["Lowered", "applied", "has_tables", "jitted", "lower_plan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # `jit` finds a function by its identity
@@ -74,11 +75,7 @@ class Lowered:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source; or an end has no sharding.
         """
-        after = sharding(self.target, self.mesh).spec
-        before = check_sharded(x, self.source, self.mesh)
-        if x.dtype != self.plan.dtype:
-            raise PlanError(f"the array is of {x.dtype}, and the plan of {self.plan.dtype}\ncompile one for {x.dtype}")
-        return jitted(self, before, after)(x)
+        return applied(self, [x], [self.source], [self.plan.dtype], self.target)
 
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` over the mesh calls it.
@@ -161,11 +158,48 @@ def _lowered(plan: Plan, mesh: Any, pad: bool) -> Lowered:
     return Lowered(plan.digits(pad), mesh)
 
 
+def has_tables(moves: Iterable[Lowered]) -> bool:
+    """Whether a step goes by a table of places, because its digits do not fit."""
+    return any(isinstance(step, Table) for move in moves for step in move.digits.steps)
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def applied(
+    program: Any,
+    arrays: Sequence[Any],
+    ends: Sequence[Distribution],
+    dtypes: Sequence[np.dtype[Any]],
+    target: Distribution,
+    *scalars: Any,
+) -> Any:
+    """What a lowered plan makes of arrays.
+
+    Args:
+        program: the plan, which has a function `local` of blocks, and a `mesh`.
+        arrays: the arrays, which must be in the stored order of `ends`, and of these dtypes.
+        target: the distribution of the result.
+        scalars: more arguments of `local`, which are the same on all devices.
+
+    Raises:
+        PlanError: an array has another shape, dtype or sharding; or the target has no sharding.
+    """
+    after, before = sharding(target, program.mesh).spec, list[Any]()
+    for x, dist, dtype in zip(arrays, ends, dtypes, strict=True):
+        before.append(check_sharded(x, dist, program.mesh))
+        if x.dtype != dtype:
+            raise PlanError(f"the array is of {x.dtype}, and the plan of {dtype}\nmake a plan for {x.dtype}")
+
+    before += [library().sharding.PartitionSpec()] * len(scalars)
+    return jitted(program, tuple(before), after)(*arrays, *scalars)
+
+
 @memoized(256)
-def jitted(plan: Any, before: Any, after: Any) -> Any:
+def jitted(program: Any, before: tuple[Any, ...], after: Any) -> Any:
     """A lowered plan as a function of sharded arrays, which is compiled once where it is called without `jit`."""
     jax = library()
-    return jax.jit(jax.shard_map(plan.local, mesh=plan.mesh, in_specs=before, out_specs=after, check_vma=False))
+    return jax.jit(jax.shard_map(program.local, mesh=program.mesh, in_specs=before, out_specs=after, check_vma=False))
 
 
 # --- operations ------------------------------------------------------------------------------------------------------
@@ -202,7 +236,7 @@ def _operate(operation: DigitOperation, block: Any, ops: tuple[Op, Op], mesh: An
     if kind == "gather":
         return gathered(block, operation, mesh)
     if kind == "permute":
-        return permuted(block, operation, mesh)
+        return forwarded(block, {rank: operation.receiver(rank) for rank in range(mesh.size)}, mesh)
     if kind == "slice":
         return lax.dynamic_index_in_dim(block, _number(operation, mesh), 0, keepdims=False)
 

@@ -31,42 +31,26 @@ class Positions:
 
     rows: Sequence[Ints]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no rank has a position."""
-        return not any(len(row) for row in self.rows)
-
-    def taken(self, block: Any, mode: int, rank: Any, fill: Any = 0) -> Any:
-        """What a block has there, and `fill` where there is nothing."""
-        jnp = library().numpy
-        where = self._slice()
-        if where is not None:
-            return block[(*(slice(None),) * mode, where)]
-        return jnp.take(block, self._table()[rank], axis=mode, mode="fill", fill_value=fill)
+    def taken(self, block: Any, mode: int, rank: Any) -> Any:
+        """What a block has there, and zeros where there is nothing."""
+        return block.at[self._index(mode, rank)].get(mode="fill", fill_value=0)
 
     def put(self, block: Any, mode: int, rank: Any, values: Any) -> Any:
         """A block with other values there."""
-        where = self._slice()
-        return block.at[(*(slice(None),) * mode, self._table()[rank] if where is None else where)].set(
-            values, mode="drop"
-        )
+        return block.at[self._index(mode, rank)].set(values, mode="drop")
 
-    def _slice(self) -> slice | None:
-        """The positions as a slice; None if they differ between ranks, or are not adjacent."""
-        first = self.rows[0]
-        if not all(np.array_equal(row, first) for row in self.rows):
-            return None
-        if len(first) and not np.array_equal(first, np.arange(first[0], first[0] + len(first))):
-            return None
-        return slice(int(first[0]), int(first[-1]) + 1) if len(first) else slice(0)
+    def _index(self, mode: int, rank: Any) -> tuple[Any, ...]:
+        """The positions of a rank as an index of its block: a slice, if all ranks have the same, which are adjacent."""
+        before, first = (slice(None),) * mode, self.rows[0]
+        start, end = (int(first[0]), int(first[-1]) + 1) if len(first) else (0, 0)
+        if all(np.array_equal(row, np.arange(start, end)) for row in self.rows):
+            return (*before, slice(start, end))
 
-    def _table(self) -> Any:
-        """The positions as an array [rank, number]."""
-        jnp = library().numpy
+        # An array [rank, number], in which what is no position is behind every block.
         table = np.full((len(self.rows), max(map(len, self.rows))), np.iinfo(np.int32).max, np.int32)
         for row, positions in zip(table, self.rows, strict=True):
             row[: len(positions)] = positions
-        return jnp.asarray(table)
+        return (*before, library().numpy.asarray(table)[rank])
 
 
 def indices_of(dist: Distribution, mode: int, mesh: Any) -> Any:

@@ -17,21 +17,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise, product
-from math import lcm, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..compiler.compile import compile
-from ..compiler.digits import Table
+from ..compiler.digits import units
 from ..errors import LayoutError, PlanError
 from ..fft.request import Norm, scale
 from ..fft.walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk
 from ..layout.distribution import Distribution
-from ..layout.grid import divisors
 from ..layout.refine import unfused_ends
-from .arrays import check_sharded, sharding, stored_shape
-from .lowering import Lowered, jitted
+from .arrays import has_equal_blocks, sharding
+from .lowering import Lowered, applied, has_tables
 from .meshes import check_dtype, library
 from .positions import indices_of
 from .transforms import check_kind, multiplied, roots, transformed
@@ -75,22 +74,13 @@ class LoweredWalk:
     mesh: Any
     turned: tuple[int, ...] = ()
 
-    @property
-    def tables(self) -> int:
-        """The number of steps that go by a table."""
-        return sum(isinstance(step, Table) for move in self.moves for step in move.digits.steps)
-
     def __call__(self, x: Any) -> Any:
         """The array in the stored order of the target, from one in the stored order of the source.
 
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source.
         """
-        after = sharding(self.target, self.mesh).spec
-        before = check_sharded(x, self.source, self.mesh)
-        if x.dtype != self.walk.dtype:
-            raise PlanError(f"the array is of {x.dtype}, the transform of {self.walk.dtype}\nwrite x.astype(…) first")
-        return jitted(self, before, after)(x)
+        return applied(self, [x], [self.source], [self.walk.dtype], self.target)
 
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` calls it."""
@@ -159,7 +149,7 @@ def lowered_walks(walk: Walk, mesh: Any, norm: Norm, forward: bool, tables: bool
     own = [(stage.before, stage.after) for stage in walk.stages]
     views = any(dist.layout.view is not None for pair in own for dist in pair)
     for stages in [own] if views or tables else _padded(own):
-        if any(_is_even(d) and d != p for d, p in ((own[0][0], stages[0][0]), (own[-1][1], stages[-1][1]))):
+        if any(has_equal_blocks(d) and d != p for d, p in ((own[0][0], stages[0][0]), (own[-1][1], stages[-1][1]))):
             continue  # arrays that have a sharding as they are
 
         dtypes = walk.dtypes()[1:]
@@ -168,14 +158,8 @@ def lowered_walks(walk: Walk, mesh: Any, norm: Norm, forward: bool, tables: bool
         moves = tuple([Lowered(plan.digits(pad=False), mesh) for plan in plans])
 
         source, target = (walk.source, walk.target) if views else (stages[0][0], stages[-1][1])
-        lowered = LoweredWalk(walk, norm, forward, source, target, tuple(stages), moves, mesh)
-        if tables or not lowered.tables:
-            yield lowered
-
-
-def _is_even(dist: Distribution) -> bool:
-    """Whether all blocks are equal, so that an array is its own stored order but for cyclic indices."""
-    return stored_shape(dist) == dist.view_shape
+        if tables or not has_tables(moves):
+            yield LoweredWalk(walk, norm, forward, source, target, tuple(stages), moves, mesh)
 
 
 def _check(action: Action) -> None:
@@ -214,8 +198,9 @@ def _padded(own: Sequence[tuple[Distribution, Distribution]]) -> Iterator[list[t
             for mode, number in enumerate(along):
                 splits.setdefault((mode, number), set()).add(dist.splits[mode])
 
-    for units in sorted(product(*map(_units, splits.values())), key=prod)[:_TRIED]:
-        unit = dict(zip(splits, units, strict=True))
+    of_segments = [units(of_segment)[:_EACH] for of_segment in splits.values()]
+    for multiples in sorted(product(*of_segments), key=prod)[:_TRIED]:
+        unit = dict(zip(splits, multiples, strict=True))
         stages = []
         for pair, numbers in zip(own, segments, strict=True):
             start, end = [_on(d, [unit[at] for at in enumerate(ns)]) for d, ns in zip(pair, numbers, strict=True)]
@@ -224,13 +209,6 @@ def _padded(own: Sequence[tuple[Distribution, Distribution]]) -> Iterator[list[t
             stages.append((start, end))
         else:
             yield stages
-
-
-def _units(splits: set[Any]) -> list[int]:
-    """The numbers of which an extent may be a multiple, so that digits of some splits of a mode may fit."""
-    alone = [prod(s.parts for s in some) * lcm(*[s.kind.tile or 1 for s in some]) for some in splits]
-    least, together = lcm(*alone), prod(alone)
-    return [least * k for k in divisors(together // least)[:_EACH]]
 
 
 def _on(dist: Distribution, units: Sequence[int]) -> Distribution | None:

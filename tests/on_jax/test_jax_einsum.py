@@ -151,7 +151,7 @@ def test_contractions_of_arrays_in_stored_order():
         lowered(a)
     with pytest.raises(rote.PlanError, match=r"the array has shape .*\nwrite rote.jax.from_global"):
         lowered(b, a)
-    with pytest.raises(rote.PlanError, match="an array is of float32, its operand of float64"):
+    with pytest.raises(rote.PlanError, match="the array is of float32, and the plan of float64"):
         lowered(a.astype("f4"), b)
     with pytest.raises(rote.PlanError, match=r"the mesh is 4x2 devices, and the grid is 2x4"):
         lower(plan, mesh_of((4, 2)))

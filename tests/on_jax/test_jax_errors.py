@@ -49,7 +49,7 @@ def test_an_array_that_is_sharded_otherwise_is_refused(kind):
             plan(x)
     with pytest.raises(rote.PlanError, match=r"the array has shape \(16, 8\), .* is stored in \(8, 8\)\nwrite"):
         plan(rows(mesh, (16, 8)))
-    with pytest.raises(rote.PlanError, match=r"the array is of float32, and the plan of float64\ncompile one for"):
+    with pytest.raises(rote.PlanError, match=r"the array is of float32, and the plan of float64\nmake a plan for"):
         plan(rows(mesh, dtype="f4"))
 
 

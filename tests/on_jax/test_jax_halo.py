@@ -128,7 +128,7 @@ def test_what_has_no_halo_is_refused():
         lower(rooted, mesh_of((2, 2)))
 
     lowered = lower(plan_of("block[(0)]", (8,), (4,), ((1, 1),), (False,)), mesh_of((4,)))
-    with pytest.raises(rote.PlanError, match="the array is of float32, the plan of float64"):
+    with pytest.raises(rote.PlanError, match="the array is of float32, and the plan of float64"):
         lowered(from_global(np.zeros(8, "f4"), lowered.plan.source, lowered.mesh))
 
 
