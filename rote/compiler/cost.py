@@ -183,17 +183,22 @@ def _arriving(needed: Ints, copied: Ints, times: Times, item: int, sent: int) ->
 def at_least_in_two(move: Movement, item: int, machine: Machine, sent: int = 0) -> float:
     """A lower bound on the seconds of any plan of two steps or more, on one grid.
 
-    If both layouts split along all grid modes, there are no replicas, so a rank packs what it gives away at least
-    once. The layout between the steps holds all elements too, so on average a rank copies its share once more.
+    If the source splits along all grid modes, it has no replicas, so a rank packs what another one needs at least once:
+    its whole block if the target has copies. The layout between the steps holds all elements too, so on average a rank
+    copies its share once more.
     """
     source, target = move.ends
     least = machine.step_time + at_least(move, item, machine, sent)
     modes = [g for g, p in enumerate(source.grid.shape) if p > 1]
-    if move.across or any(end.roles[g].name != "split" for end in move.ends for g in modes):
+    if move.across or any(source.roles[g].name != "split" for g in modes):
+        return least
+
+    roles = {target.roles[g].name for g in modes}
+    if not roles <= {"split", "replicated"}:
         return least
 
     times, ranks = machine.at_best_along(source.grid), source.grid.shape
-    packed = block_sizes(source) - move.kept
+    packed = block_sizes(source) - (0 if "replicated" in roles else move.kept)
     seconds = _arriving(move.needed, packed + block_sizes(target), times, item, sent)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
     return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks or 1).mean() + again))
