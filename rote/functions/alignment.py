@@ -29,19 +29,8 @@ from ..runtime.regions import cut
 from .distributed import Array, Distributed, T, changed, comm_of, shape_of, writable
 from .moves import KeyedCall, moved, redistributed
 
-__all__ = [
-    "Casting",
-    "as_plain_operands",
-    "as_tensor",
-    "assign",
-    "cheapest",
-    "common",
-    "in_blocks",
-    "into",
-    "matched",
-    "no_tensor",
-]
-__all__ += ["one_per_part", "part_number", "plain", "replicated", "whole_along"]
+__all__ = ["Casting", "as_plain_operands", "as_tensor", "assign", "cheapest", "common", "in_blocks", "into", "matched"]
+__all__ += ["no_tensor", "one_per_part", "part_number", "plain", "replicated", "whole_along"]
 
 
 Casting = Literal["no", "safe", "same_kind", "unsafe"]

@@ -561,21 +561,22 @@ def histogram_bin_edges(a: Distributed, bins: Any = 10, range: Any = None, weigh
     return replicated(_edges(plain(x, "histogram"), bins, range)[0], x)
 
 
-def _countable(a: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, Any, tuple[Any, Any] | None]:
-    """The elements that are counted, and bins and range that all ranks know."""
-    if a.local.dtype.kind == "c":
+def _countable(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, Any, tuple[Any, Any] | None]:
+    """The elements that are counted, and bins and range that all ranks know.
+
+    What is wrong is refused as by NumPy, before any message is sent but those by which ranks get to know the bins.
+    """
+    if x.local.dtype.kind == "c":
         raise unordered("numpy.histogram")
-    if a.local.dtype.kind == "b":
-        a = astype(a, np.uint8)  # as in NumPy
-    return a, *_checked_bins(a, known(bins), range, weights)
+    if x.local.dtype.kind == "b":
+        x = astype(x, np.uint8)  # as in NumPy
 
-
-def _checked_bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, tuple[Any, Any] | None]:
-    """The bins and the range of a histogram, known on all ranks; refused as by NumPy before any message is sent."""
+    bins = known(bins)
     if isinstance(bins, str) and bins not in _WIDTHS:
         raise ValueError(f"bins are by one of {', '.join(map(repr, _WIDTHS))}, not {bins!r}")
     if isinstance(bins, str) and weights is not None:
         raise TypeError("rules for bins are for data without weights\nwrite a number of bins")
+
     if range is not None and not np.ndim(bins):
         try:
             first, last = range
@@ -583,7 +584,7 @@ def _checked_bins(x: Any, bins: Any, range: Any, weights: Any) -> tuple[Any, tup
             raise type(error)(f"range is two numbers, the ends of all bins, not {range!r}") from None
         range = known(first), known(last)
     np.histogram(np.empty(0, x.local.dtype), 1 if isinstance(bins, str) else bins, range)  # raises NumPy's errors
-    return bins, range
+    return x, bins, range
 
 
 def _edges(x: Any, bins: Any, range: tuple[Any, Any] | None) -> tuple[Array, tuple[Any, Any] | None]:

@@ -174,27 +174,20 @@ def sync(path: str) -> None:
 def _imitate(path: str, model: str) -> None:
     """Give a file, or a folder with all that is in it, the owner and permissions of another one.
 
-    Files in a folder get those of a file in the other folder; most often they have them already.
+    Files in a folder get those of a file in the other folder.
     """
     whole = os.stat(model)
     _set_permissions(path, whole)
     if not os.path.isdir(path):
         return
 
-    first, example = _first_file(path), _first_file(model)
-    differ = first is not None and example is not None and _permissions(first) != _permissions(example)
+    with os.scandir(model) as entries:
+        example = next((entry.stat() for entry in entries if entry.is_file()), None)
     for folder, folders, files in os.walk(path):
         for name in folders:
             _set_permissions(os.path.join(folder, name), whole)
-        if differ and example is not None:
-            for name in files:
-                _set_permissions(os.path.join(folder, name), example)
-
-
-def _first_file(folder: str) -> os.stat_result | None:
-    """What the system says of some file in a folder; None if there is none."""
-    with os.scandir(folder) as entries:
-        return next((entry.stat() for entry in entries if entry.is_file()), None)
+        for name in files if example is not None else ():
+            _set_permissions(os.path.join(folder, name), example)
 
 
 def _permissions(status: os.stat_result) -> tuple[int, int, int]:

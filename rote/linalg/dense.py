@@ -36,8 +36,8 @@ from . import routines, walks
 from .library import INSTALL, library
 from .matrix import LIMIT
 
-__all__ = ["ENGINES", "arranged", "check_square", "cholesky", "det", "eigh", "in_columns", "inv", "on_one_rank"]
-__all__ += ["out_of_columns", "qr", "returned", "slogdet", "solve", "squarest", "svd", "target_of"]
+__all__ = ["ENGINES", "arranged", "check_square", "cholesky", "det", "eigensystem", "eigh", "in_columns", "inv"]
+__all__ += ["on_one_rank", "out_of_columns", "qr", "returned", "slogdet", "solve", "squarest", "svd", "target_of"]
 __all__ += ["tiles_on", "way_of"]
 
 Way = Literal["scalapack", "walk", "one rank"]
@@ -336,13 +336,8 @@ def eigh(
     some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
 
     if way_of(cause, [x], has_walk=False) == "one rank":
-
-        def values_of(a: Array) -> tuple[Array, ...]:
-            values, basis = np.linalg.eigh(a, UPLO)
-            return values[some], basis[:, some]
-
         if vectors:
-            return tuple(on_one_rank(cause, values_of, [x], target))
+            return tuple(on_one_rank(cause, partial(eigensystem, lower, subset), [x], target))
         return tuple(on_one_rank(cause, lambda a: np.linalg.eigvalsh(a, UPLO)[some], [x], target))
 
     tiles = arranged(x, cause)
@@ -351,6 +346,13 @@ def eigh(
             return (replicated(routines.eigenvalues(tiles, lower)[some], x),)
         values, basis = routines.eigh(tiles, lower)
         return replicated(values[some], x), returned(adjoint(getitem(basis, some)), target, cause)
+
+
+def eigensystem(lower: bool, subset: tuple[int, int] | None, a: Array) -> tuple[Array, Array]:
+    """Some eigenvalues and vectors of an array, or of a stack in it."""
+    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
+    some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
+    return values[..., some], vectors[..., some]
 
 
 def svd(x: Distributed, full: bool = False, vectors: bool = True, layout: LayoutLike = None) -> tuple[Any, ...]:

@@ -354,7 +354,8 @@ def eigh(
     elif is_split(x):
         found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset, layout)
     else:
-        found = tuple(of_matrices("eigh", partial(_eigh, lower, subset), x, (2,), (0, 2), extents={2: count}))
+        function = partial(dense.eigensystem, lower, subset)
+        found = tuple(of_matrices("eigh", function, x, (2,), (0, 2), extents={2: count}))
     return found[0] if eigvals_only else (found[0], in_layout("eigh", found[1], layout))
 
 
@@ -452,15 +453,8 @@ def _eigh_of_pair(subset: tuple[int, int] | None, b: Array, a: Array) -> tuple[A
     """Eigenvalues and vectors of two whole arrays."""
     factor = np.linalg.cholesky(b)
     inner = walks.solved(factor, walks.solved(factor, a, lower=True).conj().T, lower=True)
-    values, vectors = _eigh(True, subset, inner)
+    values, vectors = dense.eigensystem(True, subset, inner)
     return values, walks.solved(factor.conj().T, vectors, lower=False)
-
-
-def _eigh(lower: bool, subset: tuple[int, int] | None, a: Array) -> tuple[Array, Array]:
-    """Some eigenvalues and vectors of an array."""
-    values, vectors = np.linalg.eigh(a, "L" if lower else "U")
-    some = slice(None) if subset is None else slice(subset[0], subset[1] + 1)
-    return values[..., some], vectors[..., some]
 
 
 def _lu(a: Array) -> tuple[Array, Array]:
