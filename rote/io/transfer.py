@@ -186,8 +186,9 @@ def _imitate(path: str, model: str) -> None:
     for folder, folders, files in os.walk(path):
         for name in folders:
             _set_permissions(os.path.join(folder, name), whole)
-        for name in files if example is not None else ():
-            _set_permissions(os.path.join(folder, name), example)
+        for name in files:
+            if example is not None:
+                _set_permissions(os.path.join(folder, name), example)
 
 
 def _permissions(status: os.stat_result) -> tuple[int, int, int]:

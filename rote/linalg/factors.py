@@ -349,8 +349,8 @@ def eigh(
     if b is not None:
         y = floating(b)
         dtype = np.result_type(x.local.dtype, y.local.dtype)
-        pair = [astype(matrix, dtype, copy=False) for matrix in (x, y)]
-        found = _of_pair(*pair, lower, subset, count, layout)
+        x, y = astype(x, dtype, copy=False), astype(y, dtype, copy=False)
+        found = _of_pair(x, y, lower, subset, count, layout)
     elif is_split(x):
         found = dense.eigh(x, "L" if lower else "U", not eigvals_only, subset, layout)
     else:
