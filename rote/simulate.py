@@ -71,6 +71,8 @@ def scatter(array: npt.ArrayLike, dist: Distribution) -> list[Array]:
     [[1, 3, 5], [2, 4]]
     """
     whole = as_array(array)
+    if not isinstance(dist, Distribution):
+        raise TypeError(f"blocks are those of a Distribution, not {dist!r}\nwrite rote.parse(layout).on(shape, grid)")
     if whole.shape != dist.shape:
         raise LayoutError(f"the array has shape {whole.shape}, the distribution {dist.shape}")
     return [cut(whole, dist, rank) for rank in range(dist.grid.size)]

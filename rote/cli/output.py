@@ -40,7 +40,7 @@ json_option = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print the result as JSON, and nothing else; notebooks/cli.md lists the keys.",
+    help="Print the result as JSON, and nothing else; notebooks/json-keys.md lists the keys.",
 )
 
 

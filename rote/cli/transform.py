@@ -159,7 +159,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     watch = Watch(comm, began)
     with watch.phase("start"):
         from ..fft.kernels.backends import library
-        from ..functions.moves import config
+        from .. import config
         from ..io import format_of
         from ..io.stored import check_dtype
         from ..tensor import load

@@ -181,5 +181,25 @@ def _name_of_content(path: Path) -> str:
             if has_format(path):
                 return name
         refuse_older(path)
+        if _suffix(os.fspath(path)):
+            _refuse_foreign(os.fspath(path))
 
     return format_of(path).name
+
+
+_READERS = {
+    ".npz": "np.load({!r})['…']",
+    ".csv": "np.loadtxt({!r}, delimiter=',')",
+    **dict.fromkeys((".txt", ".tsv", ".dat"), "np.loadtxt({!r})"),
+}
+"""How NumPy reads files of a suffix that Rote does not read; others may be raw numbers."""
+
+
+def _refuse_foreign(name: str) -> None:
+    """Refuse a file that Rote does not read, with the call of NumPy that may read it."""
+    reader = _READERS.get(_suffix(name), "np.memmap({!r}, dtype, 'r', shape=shape)").format(name)
+    formats = ", ".join(suffix for form in FORMATS for suffix in form.suffixes if suffix)
+    raise RoteError(
+        f"{name} is in no format that Rote reads: {formats}\n"
+        f"let NumPy read it: rote.DistTensor.from_global({reader}, layout, comm)"
+    )

@@ -19,9 +19,12 @@ if TYPE_CHECKING:  # what the table below says to Python, name by name
     from .factors import cho_factor, cho_solve, eigh, lu_factor, lu_solve, solve_triangular
     from .planning import plan
 else:
+    _NAMES = "cholesky cond det eigvalsh inv lstsq matrix_power matrix_rank norm pinv qr slogdet solve svd svdvals"
+
     __getattr__, __dir__ = attach(
         __name__,
         {"factors": "cho_factor cho_solve eigh lu_factor lu_solve solve_triangular", "planning": "plan"},
+        {name: f"numpy.linalg.{name}(x, …), which answers for tensors" for name in _NAMES.split()},
     )
 
 __all__ = ["cho_factor", "cho_solve", "eigh", "lu_factor", "lu_solve", "plan", "solve_triangular"]

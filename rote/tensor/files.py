@@ -95,12 +95,6 @@ def save(
         The names of the modes, one text per mode, for all tensors or for each by its name; xarray needs them to open a
         Zarr store. A tensor of one mode that has the name of a mode is its scale.
 
-    Warns
-    -----
-    UserWarning
-        `step` replaces one in a file that has later ones, perhaps of an earlier run, of which `load` reads the last; on
-        rank 0.
-
     Raises
     ------
     OSError
@@ -117,6 +111,12 @@ def save(
     TypeError
         `x` is neither a tensor nor tensors by name.
 
+    Warns
+    -----
+    UserWarning
+        `step` replaces one in a file that has later ones, perhaps of an earlier run, of which `load` reads the last; on
+        rank 0.
+
     See Also
     --------
     rote.load : Read a tensor.
@@ -132,6 +132,9 @@ def save(
     >>> rote.load("fields.h5", "block[(),(0)]", name="v").to_global()[3]
     array([60, 62, 64, 66, 68, 70])
     """
+    if isinstance(path, Distributed):
+        raise TypeError(f"the path comes first, and then what is saved\nwrite rote.save({x!r}, x)")
+
     # Labelled arrays of xarray, and Datasets of them, have tensors as their data.
     named = isinstance(x, Mapping) or not isinstance(x, Distributed)
     arrays = x if isinstance(x, Mapping) else {getattr(x, "name", None) or UNNAMED if named else "": x}
@@ -195,9 +198,7 @@ def _warn_of_later_steps(form: Format, path: Path, step: int, comm: Comm) -> Non
 
     if later:
         stay = counted(len(later), "later step stays", "later steps stay")
-        rule = (
-            f"{name}: step {step} is replaced, and {stay}, up to {later[-1]}, which load reads unless it names a step"
-        )
+        rule = f"{name}: step {step} is replaced, and {stay}, up to {later[-1]}, the step that load reads by default"
         hint = f"if they are of an earlier run, remove {name} before this one"
         warn_at_caller(comm, UserWarning, f"rote.save to {name}", f"{rule}\n{hint}")
 

@@ -43,13 +43,16 @@ _NAMES = {
     **{name: f"x.local.{name}, of this rank's block" for name in ("base", "ctypes", "data", "flags", "strides")},
     "to_hdf5": "x.save('x.h5')",
     "to_zarr": "x.save('x.zarr')",
+    "plot": "rote.plot.layout(x.distribution), or a picture of x.to_global()",
     "global_shape": "x.shape",
     "chunks": "x.distribution.to_chunks()",
     "rechunk": "x.redistribute(layout)",
     "map_blocks": "DistTensor.from_local(function(x.local), x.distribution, comm=x.comm)",
     "map_overlap": "function(x.halo(width)), which is of this rank's block",
     **dict.fromkeys(("to_local", "blocks", "partitions", "addressable_shards"), "x.local"),
-    **dict.fromkeys(("full_tensor", "compute", "numpy", "gather", "get", "asnumpy", "values"), "x.to_global()"),
+    **dict.fromkeys(
+        ("full_tensor", "compute", "numpy", "to_numpy", "gather", "get", "asnumpy", "values"), "x.to_global()"
+    ),
     **dict.fromkeys(("float", "double", "half", "int", "long", "bool", "type"), "x.astype(dtype)"),
     **dict.fromkeys(("fill_", "zero_", "copy_"), "x[...] = value"),
     **dict.fromkeys(("add_", "sub_", "mul_", "div_"), "x += y, or with -=, *= and /="),

@@ -203,6 +203,8 @@ def test_type_checkers_see_the_same_names(path: str) -> None:
         ("array", "rote.DistTensor.from_global(array, layout)"),
         ("ones", "rote.array_api.ones(shape, layout=…)"),
         ("fftn", "rote.fft.fftn"),
+        ("halo", "x.halo(width)"),
+        ("world", "rote.runtime.world()"),
         ("PFFT", "from rote.compat.mpi4py_fft import PFFT"),
         ("explain", 'rote.compile("A -> B", shape=…, grid=…).explain()'),
         ("Shard", "a layout, as text: block[(0),()] splits mode 0"),
@@ -213,6 +215,14 @@ def test_names_of_other_libraries_say_what_to_write(name: str, cure: str) -> Non
     with pytest.raises(AttributeError, match=re.escape(f"module 'rote' has no attribute '{name}'\nwrite {cure}")):
         getattr(rote, name)
     assert name not in rote.__all__
+
+
+@pytest.mark.parametrize("name", ["solve", "inv", "svd", "norm", "det", "qr", "cholesky"])
+def test_names_of_numpy_linalg_say_what_to_write(name: str) -> None:
+    """What NumPy has answers under NumPy's name, and SciPy's names that NumPy has not are in `rote.linalg`."""
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\nwrite numpy.linalg.{name}\(x, …\)"):
+        getattr(rote.linalg, name)
+    assert name not in rote.linalg.__all__ and hasattr(np.linalg, name)
 
 
 def values() -> dict[str, object]:

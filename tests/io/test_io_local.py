@@ -220,7 +220,7 @@ def test_names_of_other_formats_are_refused(name, tmp_path):
     first, second = rote.run(program, 2)
     assert first == second
     assert f"{name} is not the name of a .npy file" in first[0] and "write" in first[0]
-    assert "other.bin is not the name" in first[1]
+    assert "other.bin is in no format that Rote reads" in first[1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.bin", "run.7"]
     assert not any((tmp_path / "run.7").iterdir())
 
@@ -256,3 +256,25 @@ def test_arguments_in_another_order_are_refused(tmp_path: Path) -> None:
     for texts in run(program, 2):
         assert [text.splitlines()[1] for text in texts] == ["write comm=comm", *["write os.fsdecode(path)"] * 2]
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "reader"),
+    [
+        ("x.csv", lambda path, array: np.savetxt(path, array, delimiter=","), "np.loadtxt({!r}, delimiter=',')"),
+        ("x.txt", np.savetxt, "np.loadtxt({!r})"),
+        ("x.npz", lambda path, array: np.savez(path, a=array), "np.load({!r})['…']"),
+        ("x.raw", lambda path, array: array.tofile(path), "np.memmap({!r}, dtype, 'r', shape=shape)"),
+    ],
+)
+def test_a_file_that_numpy_reads(tmp_path, name, write, reader):
+    """The refusal of a file in another format is the call that reads it, which works but for the dots."""
+    array, path = np.arange(12.0).reshape(4, 3), tmp_path / name
+    write(path, array)
+    with pytest.raises(rote.RoteError, match=r"in no format that Rote reads: \.npy, \.zarr") as error:
+        rote.load(path)
+
+    call = f"rote.DistTensor.from_global({reader.format(str(path))}, layout, comm)"
+    assert str(error.value).endswith(f"\nlet NumPy read it: {call}")
+    names = {"np": np, "rote": rote, "layout": "block[(0),()]", "comm": None, "dtype": "f8", "shape": (4, 3)}
+    assert np.array_equal(eval(call.replace("…", "a"), names).to_global(), array)

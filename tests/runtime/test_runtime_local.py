@@ -143,6 +143,11 @@ def test_no_ranks(ranks):
         rote.run(lambda comm: None, ranks)
 
 
+def test_a_program_in_the_place_of_the_ranks_is_told_its_place():
+    with pytest.raises(TypeError, match=r"the program comes first.*\nwrite rote.run\(program, 4\)"):
+        rote.run(4, lambda comm: None)
+
+
 def test_more_ranks_than_there_can_be():
     """Law: they are refused before memory is taken for them."""
     with pytest.raises(CommError, match="at most 4,194,304 ranks, not 4,611,686,018,427,387,904\nwrite"):

@@ -380,7 +380,7 @@ def test_refusals_say_what_to_do():
         "full_tensor": r"x\.to_global\(\)",
         "cuda": r"torch\.as_tensor\(x\.local\)\.cuda\(\), or cupy\.asarray\(x\.local\)",
         "to": r"x\.astype\(dtype\), or torch\.as_tensor\(x\.local\)\.to\(device\)",
-        **dict.fromkeys(("get", "compute", "numpy", "asnumpy"), r"x\.to_global\(\)"),
+        **dict.fromkeys(("get", "compute", "numpy", "asnumpy", "to_numpy"), r"x\.to_global\(\)"),
         **dict.fromkeys(("cpu", "detach", "persist"), "x, which is computed, and on the host"),
         "map_blocks": r"DistTensor\.from_local\(function\(x\.local\)",
         "exp": r"numpy\.exp\(x\)$",

@@ -143,6 +143,8 @@ def run(
     """
     if on not in ("auto", "threads"):
         raise CommError(f'on is "auto" or "threads"; not {on!r}')
+    if callable(ranks):
+        raise TypeError(f"the program comes first, and then the number of ranks\nwrite rote.run(program, {fn!r})")
     size = integer(ranks, "the number of ranks")
     if isinstance(args, str) or not isinstance(args, Iterable):
         kind = type(args).__name__
