@@ -158,8 +158,8 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
     """Do a request on every rank of a communicator; rank 0 prints the plan and the times, from `began` on."""
     watch = Watch(comm, began)
     with watch.phase("start"):
-        from ..fft.kernels.backends import library
         from .. import config
+        from ..fft.kernels.backends import library
         from ..io import format_of
         from ..io.stored import check_dtype
         from ..tensor import load
