@@ -55,6 +55,7 @@ class Request:
     target: str
     name: str | None = None
     step: int | None = None
+    decode: bool = False
     layout: str | None = None
     grid: tuple[int, ...] | None = None
     algorithm: str = "auto"
@@ -94,6 +95,7 @@ class Transformed(NamedTuple):
 @click.argument("target", metavar="OUT", type=click.Path())
 @click.option("--name", metavar="NAME", help="The tensor in IN, if it holds several; rote contents IN lists them.")
 @click.option("--step", metavar="N", type=int, help="The step of IN; default: the last one.")
+@click.option("--decode", is_flag=True, help="Transform the values that packed numbers of netCDF stand for.")
 @click.option("--layout", metavar="LAYOUT", help="Layout of the input; default: blocks, the cheapest to transform.")
 @click.option("--grid", metavar="2x2", type=Integers(), help="The process grid; default: balanced.")
 @ranks_option()
@@ -168,29 +170,33 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         library("pyfftw").version()  # loads FFTW
 
     with watch.phase("plan") as part:
-        header = _stored(request, comm)
+        stored = _stored(request, comm)
+        if stored.packing is not None and not request.decode and comm.rank == 0:
+            kept = "holds packed numbers, which are transformed as they are stored; --decode unpacks them"
+            click.echo(f"Warning: {request.source} {kept}", err=True)
+        element = stored.packing.dtype if stored.packing is not None and request.decode else stored.dtype
         # All that can be refused is refused here, on all ranks, before the file is read.
         with collective_errors(comm):
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
             form = format_of(request.target)
 
-        job = prepare(request, header.shape, header.dtype, comm, part)
+        job = prepare(request, stored.shape, element, comm, part)
         walk, target = job.walk, job.target
         with collective_errors(comm):
             check_dtype(job.dtype, request.target, form.most)
             if comm.rank == 0:
                 refuse_no_room(request.target, prod(target.shape) * job.dtype.itemsize, form.name == "Zarr")
                 if request.check:
-                    refuse_too_large(header.shape, walk.dtype, target.shape, job.dtype)
+                    refuse_too_large(stored.shape, walk.dtype, target.shape, job.dtype)
 
     say(comm, job.text)
     if comm.rank == 0 and request.grid is None and request.layout is not None:
         warn_of_a_gap(walk.source)
     # A format that needs another layout is the user's choice, so these moves are not warned of.
     with config(implicit="allow"), watch.phase("read") as part:
-        more: dict[str, Any] = {"name": request.name, "step": request.step, "progress": part}
-        x = load(request.source, walk.source.layout, comm=comm, grid=walk.source.grid, **more)
+        where: dict[str, Any] = {"layout": walk.source.layout, "grid": walk.source.grid, "comm": comm}
+        x = load(request.source, **where, name=request.name, step=request.step, decode=request.decode, progress=part)
         if x.dtype != walk.dtype:
             x = x.astype(walk.dtype)
 
@@ -253,7 +259,8 @@ def _end(dist: Distribution, dtype: np.dtype[Any]) -> Answer:
 
 def _error(request: Request, job: FileTransform) -> float:
     """The error of the file that was written, against numpy.fft."""
-    array = _whole(request.source, request.name, request.step).astype(job.walk.dtype, copy=False)
+    of_source: dict[str, Any] = {"name": request.name, "step": request.step, "decode": request.decode}
+    array = _whole(request.source, **of_source).astype(job.walk.dtype, copy=False)
     extents = [job.target.shape[a] for a in job.axes] if job.walk.kind == "irfft" else None
 
     expected = getattr(np.fft, f"{job.walk.kind}n")(array, extents, job.axes, request.norm)
@@ -271,12 +278,13 @@ def _stored(request: Request, comm: Comm) -> StoredTensor:
         raise RoteError(str(error).replace("write name=", "write --name ")) from None
 
 
-def _whole(path: str, name: str | None = None, step: int | None = None) -> Array:
-    """A tensor in a file, read as one array by this rank alone."""
+def _whole(path: str, **where: Any) -> Array:
+    """A tensor in a file, read as one array by this rank alone; `where` are further arguments of `load`."""
     from ..runtime.comm.threads import alone
     from ..tensor import load
 
-    return load(path, name=name, step=step, comm=alone()).local
+    whole: Array = load(path, comm=alone(), **where).local
+    return whole
 
 
 # --- from options to a walk ------------------------------------------------------------------------------------------

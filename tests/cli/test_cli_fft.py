@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from hurry import hurry
@@ -49,6 +50,22 @@ def test_every_format_is_read(ranks: str, name: str) -> None:
         done = run("fft", name, target, "--ranks", ranks, "--check")
         assert done.exit_code == 0 and "below 1e-10" in done.output, done.output
         assert largest_error(rote.load(target).to_global(), HALF) < 1e-12
+
+
+def test_packed_numbers() -> None:
+    """Packed numbers are transformed as stored, of which a line warns, or by --decode as what they stand for."""
+    packed = np.arange(-12, 12, dtype="i2").reshape(4, 6)
+    with h5py.File("packed.nc", "w") as file:
+        file["t"] = packed
+        file["t"].attrs.update(scale_factor=0.5, add_offset=np.float64(273))
+
+    for options, values, lines in (((), packed, 1), (("--decode",), packed * 0.5 + 273, 0)):
+        done = run("fft", "packed.nc", "out.npy", "--ranks", "2", "--check", "--force", *options)
+        assert done.exit_code == 0 and done.stderr.count("--decode unpacks them\n") == lines, done.output
+        np.testing.assert_allclose(np.load("out.npy"), np.fft.rfftn(values), atol=1e-9)
+
+    done = run("fft", "real.npy", "out.npy", "--decode", "--force")
+    assert done.exit_code == 0 and "Warning" not in done.stderr
 
 
 @pytest.mark.parametrize("name", ["in.h5", "in.zarr"])
