@@ -400,7 +400,14 @@ def write_netcdf(
     path: Path, parts: Sequence[Field], comm: Comm, attributes: Mapping[str, Any], step: int | None, advance: Advance
 ) -> None:
     """Write an HDF5 file that netCDF reads, in which each mode has a name: as `write_hdf5`."""
-    write_hdf5(path, _with_all_names(parts), comm, attributes, step, advance)
+    named = [part._replace(attributes=_without_bools(part.attributes)) for part in _with_all_names(parts)]
+    write_hdf5(path, named, comm, _without_bools(attributes), step, advance)
+
+
+def _without_bools(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes with bytes of 0 and 1 for truth values, which netCDF's library does not show."""
+    arrays = {name: np.asarray(value) for name, value in attributes.items()}
+    return {name: arrays[name].astype(np.int8) if arrays[name].dtype == bool else attributes[name] for name in arrays}
 
 
 def _with_all_names(parts: Sequence[Field]) -> list[Field]:

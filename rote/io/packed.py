@@ -68,9 +68,10 @@ class Packing:
 
     def decode(self, block: Array) -> Array:
         """The values of stored elements, as a new array."""
-        values = block.astype(self.integer, copy=False).astype(self.dtype)
-        if self.fills:
-            values[np.isin(values, self.fills)] = np.nan
+        elements = block.astype(self.integer, copy=False)
+        values = elements.astype(self.dtype)
+        for fill in self.fills:  # before elements are rounded to floats: 2147483647 is no f4
+            values[elements == fill] = np.nan
         if self.scale is not None:
             values *= self.scale
         if self.offset is not None:

@@ -219,6 +219,17 @@ def _with_numbers(value: Any) -> Any:
     return value
 
 
+def _index_of(index: Any) -> Any:
+    """An index with numbers in the place of tensors of order 0, as `_with_numbers`."""
+    if isinstance(index, Mapping):
+        return {dim: _index_of(item) for dim, item in index.items()}
+    if isinstance(index, tuple):
+        return tuple(map(_index_of, index))
+    if isinstance(index, slice):
+        return slice(*_with_numbers((index.start, index.stop, index.step)))
+    return _with_numbers(index)
+
+
 def _with_coordinates(
     x: Any, arrays: Mapping[Any, Any], names: dict[Any, Any]
 ) -> tuple[dict[Any, Any], dict[Any, dict[str, object]]]:
@@ -277,7 +288,7 @@ def load_as(
     ranks = as_comm(comm)
     with collective_errors(ranks):
         check_path(path)
-        number = as_step(step)
+        number, index = as_step(step), _index_of(index)
         if name is not None and not isinstance(name, str):
             raise TypeError(
                 f"the third argument of load is the name of a tensor, not a {type(name).__name__}\nwrite comm=comm"

@@ -296,6 +296,34 @@ def test_decode_is_what_xarray_reads(tmp_path: Path, name: str) -> None:
         run(program, 1)
 
 
+@pytest.mark.parametrize("dtype, fill, unsigned", [("i4", 1 - 2**31, ""), ("u4", 2**32 - 1, ""), ("i4", -1, "true")])
+def test_a_fill_is_no_value(tmp_path: Path, dtype: str, fill: int, unsigned: str) -> None:
+    """Law: of elements that are one f4, that which is the fill is NaN, and no other."""
+    array = np.array([fill, fill - 1, 4, fill + 1], np.int64).astype(dtype)
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file["u"] = array
+        attributes = {"_FillValue": array[0], "scale_factor": np.float32(0.5), "_Unsigned": unsigned}
+        file["u"].attrs.update({name: value for name, value in attributes.items() if value != ""})
+
+    decoded = rote.load(tmp_path / "x.nc", decode=True)
+    stored = array.astype(f"u{array.itemsize}") if unsigned else array
+    want = np.where(array == array[0], np.nan, (stored * np.float64(0.5)).astype("f4"))
+    assert decoded.dtype == "f4" and np.array_equal(decoded.to_global(), want, equal_nan=True)
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_truth_values_are_attributes_of_netcdf(tmp_path: Path, engine: str) -> None:
+    """Law: every library of netCDF shows all attributes; those that are True and False come as 1 and 0."""
+    attributes = {"a": True, "b": [True, False], "units": "K"}
+    x = rote.DistTensor.zeros(3, "[()]").to_xarray(("t",), name="u", attrs=attributes)
+    rote.save(tmp_path / "x.nc", x, attributes=attributes)
+
+    with xarray.open_dataset(tmp_path / "x.nc", engine=engine) as theirs:
+        for seen in (theirs.attrs, theirs.u.attrs, *[rote.contents(tmp_path / "x.nc").attributes]):
+            assert {name: np.asarray(value).tolist() for name, value in seen.items()} == attributes
+    assert rote.load(tmp_path / "x.nc", name="u", attrs=True)[1] == attributes
+
+
 def test_integers_that_stand_for_nothing(tmp_path: Path) -> None:
     """`decode` of integers without attributes is refused on all ranks; of floats it gives them as they are."""
     rote.save(
@@ -400,15 +428,17 @@ def test_index_reads_a_part(tmp_path: Path, ranks: int) -> None:
 
 
 def test_the_rest_is_not_read(tmp_path: Path) -> None:
-    """A chunk in which the part has nothing may be damaged; a part by the names of modes."""
+    """A chunk in which the part has nothing may be damaged; a part by the names of modes, and by tensors of order 0."""
     group = zarr.create_group(tmp_path / "x.zarr")
     group.create_array("u", shape=(4, 6), chunks=(1, 6), dtype="f8", dimension_names=("t", "y"))[...] = ARRAY
     for chunk in ("0", "1", "3"):
         (tmp_path / "x.zarr" / "u" / "c" / chunk / "0").write_bytes(b"damaged")
 
     def program(comm: Comm) -> None:
-        x = rote.load(tmp_path / "x.zarr", name="u", comm=comm, index={"t": slice(2, 3), "y": 1})
-        np.testing.assert_array_equal(x.to_global(), [13])
+        two = rote.DistTensor.from_function(lambda i: i, 3, "block[(0)]", comm, dtype="i8").max()
+        for key in ({"t": slice(2, 3), "y": 1}, {"t": slice(two, two + 1), "y": two - 1}, (slice(two, 3), two - 1)):
+            x = rote.load(tmp_path / "x.zarr", name="u", comm=comm, index=key)
+            assert x.to_global().tolist() == [13], key
         raised(comm, lambda: rote.load(tmp_path / "x.zarr", name="u", comm=comm), RoteError, "cannot be read")
 
     run(program, 2)
