@@ -150,6 +150,7 @@ def _total(counts: Sequence[tuple[Grid, Ints]]) -> Ints:
     return np.asarray(sum([over_ranks(count, grid, ranks) for grid, count in counts]))
 
 
+@memoized(16384)  # a search asks for the same bound at several places
 def at_least(move: Movement, item: int, machine: Machine, sent: int = 0) -> float:
     """A lower bound on the seconds of any plan: one step and, on the slowest rank, a message, its bytes and its block.
 
@@ -180,6 +181,7 @@ def _arriving(needed: Ints, copied: Ints, times: Times, item: int, sent: int) ->
     return seconds
 
 
+@memoized(16384)
 def at_least_in_two(move: Movement, item: int, machine: Machine, sent: int = 0) -> float:
     """A lower bound on the seconds of any plan of two steps or more, on one grid.
 

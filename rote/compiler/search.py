@@ -334,6 +334,8 @@ class Search:
         two = at_least_in_two(movement(self.source, self.target), self.item, self.machine, sent)
         if min(direct.seconds, most) <= two * (1 + _SAME):
             return direct
+        if len(self._all()) == 2:  # nothing lies between the two ends
+            return direct
         return next(self._routes(_Limits(below=min(direct.seconds, most))), direct)
 
     def within(self, most: int) -> Route | None:
