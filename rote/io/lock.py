@@ -12,8 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from zlib import crc32
 
 from ..errors import RoteError
@@ -38,65 +37,49 @@ def locked(path: Path, comm: Comm, needed: bool = True) -> Iterator[None]:
         RoteError: another job holds the lock for more than a minute.
         OSError: the lock cannot be made.
     """
-    lock: _Lock | None = None
-    try:
+    with ExitStack() as locks:
         with collective_errors(comm), plainly(path):
             if comm.rank == 0 and needed:
-                lock = _Lock.wait(path)
+                locks.enter_context(_lock(path))
 
         yield
-    finally:
-        if lock is not None:
-            lock.release()
     comm.barrier()  # no rank returns while the lock file is still there
 
 
-@dataclass(frozen=True, slots=True)
-class _Lock:
-    """A lock that this process holds: the lock file, and its descriptor."""
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, as soon as no other job does."""
+    target = os.path.realpath(path)
+    letters = crc32(os.fsencode(os.path.basename(target)))  # the name itself may be as long as names may be
+    name = os.path.join(os.path.dirname(target), f"{DRAFT}{letters:08x}.lock")
 
-    name: str
-    number: int
+    last = time.monotonic() + PATIENCE
+    while (number := _acquired(name)) is None:
+        if time.monotonic() > last:
+            raise RoteError(
+                f"{os.fspath(path)} is being written by {_holder(name)[1]}\n"
+                f"save when it has ended; if it has ended already, delete {name}"
+            )
+        time.sleep(_PAUSE)
 
-    @classmethod
-    def wait(cls, path: Path) -> _Lock:
-        """The lock of a file, as soon as no other job holds it."""
-        target = os.path.realpath(path)
-        letters = crc32(os.fsencode(os.path.basename(target)))  # the name itself may be as long as names may be
-        name = os.path.join(os.path.dirname(target), f"{DRAFT}{letters:08x}.lock")
-
-        last = time.monotonic() + PATIENCE
-        while (number := _acquired(name)) is None:
-            if time.monotonic() > last:
-                raise RoteError(
-                    f"{os.fspath(path)} is being written by {_holder(name)[1]}\n"
-                    f"save when it has ended; if it has ended already, delete {name}"
-                )
-            time.sleep(_PAUSE)
-
-        TEMPORARY[name] = os.getpid()
-        lock = cls(name, number)
-        try:
-            lock.sign(target)
-        except BaseException:
-            lock.release()
-            raise
-        return lock
-
-    def sign(self, target: str) -> None:
-        """Write into the lock file which process holds it."""
-        host = os.uname().nodename
-        since = time.strftime("%Y-%m-%d %H:%M:%S")
-        text = f"{host}\nprocess {os.getpid()} on {host}, since {since}\n{target}\n"
-        os.ftruncate(self.number, 0)
-        os.pwrite(self.number, text.encode("utf-8", "surrogateescape"), 0)
-
-    def release(self) -> None:
-        """Delete the lock file, so that another job can make it."""
+    TEMPORARY[name] = os.getpid()
+    try:
+        _sign(number, target)
+        yield
+    finally:  # so that another job can make it
         with suppress(OSError):
-            os.unlink(self.name)
-        TEMPORARY.pop(self.name, None)
-        os.close(self.number)
+            os.unlink(name)
+        TEMPORARY.pop(name, None)
+        os.close(number)
+
+
+def _sign(number: int, target: str) -> None:
+    """Write into an open lock file which process holds it."""
+    host = os.uname().nodename
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    text = f"{host}\nprocess {os.getpid()} on {host}, since {since}\n{target}\n"
+    os.ftruncate(number, 0)
+    os.pwrite(number, text.encode("utf-8", "surrogateescape"), 0)
 
 
 def _acquired(name: str) -> int | None:
