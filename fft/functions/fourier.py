@@ -8,8 +8,6 @@ behind the kind of its transform.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from inspect import signature
 from typing import Any, Concatenate, Final, ParamSpec
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from rote.compiler.step import as_wire
 from rote.errors import LayoutError
 from rote.functions.moves import gathers_are_silent, records_open
-from rote.functions.rules import refuse_unfit
+from rote.functions.rules import written
 from rote.layout.layout import Layout, as_layout
 from rote.machines.machine import DEFAULT
 from rote.runtime.comm import segments
@@ -51,7 +49,7 @@ __all__ += ["rfft2", "rfftn", "transform"]
 
 P = ParamSpec("P")
 
-_DEPTH = 6  # calls between a user's call and the place where a walk is made
+_DEPTH = 5  # calls between a user's call and the place where a walk is made
 _KEPT = 16  # walks that a communicator keeps bound; each holds about two blocks of scratch
 _THREADS = "leave it out: a rank transforms on one thread; rote.fft.FFT(…, threads=…) takes more"
 HINTS: Final[Mapping[str, str]] = {
@@ -67,32 +65,11 @@ HINTS: Final[Mapping[str, str]] = {
 _SWAPPED: dict[Norm, Norm] = {"forward": "backward", "backward": "forward", "ortho": "ortho"}
 
 
-def _family(
-    model: Callable[Concatenate[Any, P], DistTensor],
-) -> Callable[[Callable[..., DistTensor]], Callable[P, DistTensor]]:
-    """Let a function that calls a model show the model's signature, without the first parameter, and refuse by it.
-
-    People, `inspect` and type checkers see that signature. An argument that does not fit is refused with `HINTS`.
-    """
-    first, *others = signature(model).parameters.values()
-    public = signature(model).replace(parameters=others)
-    kinds = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
-
-    def enter(function: Callable[..., DistTensor]) -> Callable[P, DistTensor]:
-        @wraps(function)
-        def called(*args: P.args, **options: P.kwargs) -> DistTensor:
-            try:
-                return function(*args, **options)
-            except TypeError:
-                refuse_unfit(function.__name__, public, args, options, HINTS)
-                raise
-
-        called.__wrapped__ = model  # whose source is to be read
-        called.__annotations__ = kinds
-        called.__signature__ = public  # type: ignore[attr-defined]
-        return called
-
-    return enter
+def _member(
+    model: Callable[Concatenate[Any, P], DistTensor], kind: str
+) -> Callable[[Callable[[], None]], Callable[P, DistTensor]]:
+    """Make a member of a family from its name and docstring: it calls the model behind the kind of its transform."""
+    return lambda shown: written(shown.__name__, shown.__doc__, model, kind, HINTS)
 
 
 def _along_axes(
@@ -108,8 +85,8 @@ def _along_axes(
     return transform(kind, x, s, axes, norm, output, algorithm, wire)
 
 
-@_family(_along_axes)
-def fftn(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "fft")
+def fftn() -> None:
     """Return the discrete Fourier transform along some axes, as `numpy.fft.fftn`.
 
     On a single rank, any number of threads may call this and the other functions; with several ranks, one
@@ -167,11 +144,10 @@ def fftn(*args: Any, **options: Any) -> DistTensor:
     >>> bool(np.allclose(rote.fft.fftn(x).to_global(), np.fft.fftn(np.arange(6.0).reshape(2, 3))))
     True
     """
-    return _along_axes("fft", *args, **options)
 
 
-@_family(_along_axes)
-def ifftn(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "ifft")
+def ifftn() -> None:
     """The inverse transform, as `numpy.fft.ifftn`; for a result of `fftn`, it restores the layout before `fftn`.
 
     Arguments, result and errors are those of `fftn`.
@@ -183,11 +159,10 @@ def ifftn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.ifftn(rote.fft.fftn(x)).real.to_global().round(12).tolist()
     [0.0, 1.0, 2.0]
     """
-    return _along_axes("ifft", *args, **options)
 
 
-@_family(_along_axes)
-def rfftn(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "rfft")
+def rfftn() -> None:
     """The transform of a real tensor, as `numpy.fft.rfftn`: half the spectrum, n//2 + 1 points on the last axis.
 
     Arguments, result and errors are those of `fftn`; a complex tensor is refused as well.
@@ -198,11 +173,10 @@ def rfftn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.rfftn(rote.DistTensor.zeros((4, 6), "block[(0),()]")).shape
     (4, 4)
     """
-    return _along_axes("rfft", *args, **options)
 
 
-@_family(_along_axes)
-def irfftn(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "irfft")
+def irfftn() -> None:
     """Return the real tensor of half a spectrum, as `numpy.fft.irfftn`.
 
     Parameters
@@ -231,7 +205,6 @@ def irfftn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.irfftn(rote.fft.rfftn(x), s=x.shape).to_global().round(12).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0]
     """
-    return _along_axes("irfft", *args, **options)
 
 
 # --- transforms of real numbers: cosines and sines, Hartley's, and FFTW's halfcomplex order ---------------------------
@@ -263,8 +236,8 @@ def cosines(name: str, type: int) -> str:
     return f"{name}{int(type)}"
 
 
-@_family(_cosines)
-def dctn(*args: Any, **options: Any) -> DistTensor:
+@_member(_cosines, "dct")
+def dctn() -> None:
     """Return the discrete cosine transform along some axes, as `scipy.fft.dctn`.
 
     Parameters
@@ -297,11 +270,10 @@ def dctn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.dctn(x).to_global().round(12).tolist()
     [[24.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return _cosines("dct", *args, **options)
 
 
-@_family(_cosines)
-def idctn(*args: Any, **options: Any) -> DistTensor:
+@_member(_cosines, "idct")
+def idctn() -> None:
     """The inverse of `dctn` of the same type and norm, as `scipy.fft.idctn`, in the layout before `dctn`.
 
     Arguments, result and errors are those of `dctn`.
@@ -313,11 +285,10 @@ def idctn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.idctn(rote.fft.dctn(x, type=3), type=3).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return _cosines("idct", *args, **options)
 
 
-@_family(_cosines)
-def dstn(*args: Any, **options: Any) -> DistTensor:
+@_member(_cosines, "dst")
+def dstn() -> None:
     """The discrete sine transform along some axes, as `scipy.fft.dstn`.
 
     Arguments, result and errors are those of `dctn`; type 1 takes one point as well.
@@ -328,11 +299,10 @@ def dstn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.dstn(rote.DistTensor.from_global(np.ones(2), "block[(0)]"), type=1).to_global().round(3).tolist()
     [3.464, 0.0]
     """
-    return _cosines("dst", *args, **options)
 
 
-@_family(_cosines)
-def idstn(*args: Any, **options: Any) -> DistTensor:
+@_member(_cosines, "idst")
+def idstn() -> None:
     """The inverse of `dstn` of the same type and norm, as `scipy.fft.idstn`, in the layout before `dstn`.
 
     Arguments, result and errors are those of `dstn`.
@@ -344,11 +314,10 @@ def idstn(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.idstn(rote.fft.dstn(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0]
     """
-    return _cosines("idst", *args, **options)
 
 
-@_family(_along_axes)
-def dht(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "dht")
+def dht() -> None:
     """Return the discrete Hartley transform along some axes: the sum of x[j] (cos + sin)(2 pi j k / n) over j.
 
     Along one axis it is the real part of the Fourier transform of a real tensor minus the imaginary part. Along several
@@ -382,11 +351,10 @@ def dht(*args: Any, **options: Any) -> DistTensor:
     >>> X.to_global().round(12).tolist(), rote.fft.dht(X, norm="forward").to_global().round(12).tolist()
     ([10.0, -4.0, -2.0, 0.0], [1.0, 2.0, 3.0, 4.0])
     """
-    return _along_axes("dht", *args, **options)
 
 
-@_family(_along_axes)
-def r2hc(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "r2hc")
+def r2hc() -> None:
     """Return the Fourier transform of real numbers in FFTW's halfcomplex order: as many real numbers, along some axes.
 
     Along one axis of n points these are the real parts of `numpy.fft.rfft` from the first to the last, followed by
@@ -419,11 +387,10 @@ def r2hc(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.r2hc(x).to_global().round(12).tolist()
     [11.0, -2.0, -3.0, 3.0]
     """
-    return _along_axes("r2hc", *args, **options)
 
 
-@_family(_along_axes)
-def hc2r(*args: Any, **options: Any) -> DistTensor:
+@_member(_along_axes, "hc2r")
+def hc2r() -> None:
     """The real tensor of spectra in FFTW's halfcomplex order: the inverse of `r2hc` with the same norm.
 
     Arguments, result and errors are those of `r2hc`.
@@ -435,7 +402,6 @@ def hc2r(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.hc2r(rote.fft.r2hc(x)).to_global().round(12).tolist()
     [1.0, 2.0, 3.0, 5.0, 4.0]
     """
-    return _along_axes("hc2r", *args, **options)
 
 
 # --- Hermitian signals, and transforms along one axis or two ----------------------------------------------------------
@@ -466,8 +432,8 @@ def _hermitian(
     return X
 
 
-@_family(_hermitian)
-def hfft(*args: Any, **options: Any) -> DistTensor:
+@_member(_hermitian, "irfft")
+def hfft() -> None:
     """Return the real spectrum of half a Hermitian signal, along one axis, as `numpy.fft.hfft`.
 
     Parameters
@@ -502,11 +468,10 @@ def hfft(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.hfft(x).to_global().round(12).tolist()
     [6.0, 4.0, 6.0, 0.0]
     """
-    return _hermitian("irfft", *args, **options)
 
 
-@_family(_hermitian)
-def ihfft(*args: Any, **options: Any) -> DistTensor:
+@_member(_hermitian, "rfft")
+def ihfft() -> None:
     """Return half the Hermitian signal of a real spectrum, along one axis, as `numpy.fft.ihfft`: the inverse of `hfft`.
 
     Parameters
@@ -531,7 +496,6 @@ def ihfft(*args: Any, **options: Any) -> DistTensor:
     >>> rote.fft.ihfft(rote.DistTensor.from_global([6.0, 4.0, 6.0, 0.0], "block[(0)]")).to_global().tolist()
     [(4-0j), 1j, (2-0j)]
     """
-    return _hermitian("rfft", *args, **options)
 
 
 def _one_axis(
@@ -594,32 +558,26 @@ _ONE = {"count": "one axis", "lengths": "n, axis : int", "axes": "(-1,)"}
 _TWO = {"count": "two axes, by default the last ones", "lengths": "s, axes : Sequence[int]", "axes": "(-2, -1)"}
 
 
-def _written(model: Callable[Concatenate[Any, P], DistTensor], kind: str) -> Callable[P, DistTensor]:
+def _of_few_axes(model: Callable[Concatenate[Any, P], DistTensor], kind: str) -> Callable[P, DistTensor]:
     """The function of a kind along one axis or two, with a docstring of its own."""
-
-    def function(*args: Any, **options: Any) -> DistTensor:
-        return model(kind, *args, **options)
-
     package = "scipy" if model is _cosines_of_one else "numpy"
     words = _TWO if model is _two_axes else _ONE
     name = f"{kind}2" if model is _two_axes else kind
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC.format(name=name, many=f"{kind}n", package=package, **words)
-    return _family(model)(function)
+    return written(name, _DOC.format(name=name, many=f"{kind}n", package=package, **words), model, kind, HINTS)
 
 
-fft: Final = _written(_one_axis, "fft")
-ifft: Final = _written(_one_axis, "ifft")
-rfft: Final = _written(_one_axis, "rfft")
-irfft: Final = _written(_one_axis, "irfft")
-fft2: Final = _written(_two_axes, "fft")
-ifft2: Final = _written(_two_axes, "ifft")
-rfft2: Final = _written(_two_axes, "rfft")
-irfft2: Final = _written(_two_axes, "irfft")
-dct: Final = _written(_cosines_of_one, "dct")
-idct: Final = _written(_cosines_of_one, "idct")
-dst: Final = _written(_cosines_of_one, "dst")
-idst: Final = _written(_cosines_of_one, "idst")
+fft: Final = _of_few_axes(_one_axis, "fft")
+ifft: Final = _of_few_axes(_one_axis, "ifft")
+rfft: Final = _of_few_axes(_one_axis, "rfft")
+irfft: Final = _of_few_axes(_one_axis, "irfft")
+fft2: Final = _of_few_axes(_two_axes, "fft")
+ifft2: Final = _of_few_axes(_two_axes, "ifft")
+rfft2: Final = _of_few_axes(_two_axes, "rfft")
+irfft2: Final = _of_few_axes(_two_axes, "irfft")
+dct: Final = _of_few_axes(_cosines_of_one, "dct")
+idct: Final = _of_few_axes(_cosines_of_one, "idct")
+dst: Final = _of_few_axes(_cosines_of_one, "dst")
+idst: Final = _of_few_axes(_cosines_of_one, "idst")
 
 
 # --- the one function -------------------------------------------------------------------------------------------------
