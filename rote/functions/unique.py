@@ -152,28 +152,28 @@ def unique(
     >>> np.unique(DistTensor.from_global([[2, 1], [1, 1], [2, 1]], "block[(0),()]"), axis=0).to_global().tolist()
     [[1, 1], [2, 1]]
     """
+    chosen = (True, bool(return_index), bool(return_inverse), bool(return_counts))
     if axis is not None:
         normal_axis(axis, len(ar.distribution.shape))
+
     if axis is not None and len(ar.distribution.shape) > 1:  # the elements of a vector are no slices: NaNs are one
-        return _unique_slices(plain(ar, "unique"), axis, return_index, return_inverse, return_counts, equal_nan)
-    chosen = (True, return_index, return_inverse, return_counts)
-    if equal_nan and not any(chosen[1:]) and ar.local.dtype.kind != "c":
-        return _unique_alone(plain(ar, "unique"))
-    results = [*compress(_unique(ar, bool(return_inverse), bool(equal_nan)), chosen)]
+        results = _unique_slices(plain(ar, "unique"), axis, chosen, equal_nan)
+    elif equal_nan and not any(chosen[1:]) and ar.local.dtype.kind != "c":
+        results = [_unique_alone(plain(ar, "unique"))]
+    else:
+        results = [*compress(_unique(ar, chosen[2], bool(equal_nan)), chosen)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _unique_slices(x: T, axis: int, index: bool, inverse: bool, counts: bool, equal_nan: bool) -> Any:
-    """The unique slices along a mode, and optional results. Collective where a mode is split.
+def _unique_slices(x: T, axis: int, chosen: tuple[bool, bool, bool, bool], equal_nan: bool) -> list[Any]:
+    """The unique slices along a mode, and the chosen ones of the other results. Collective where a mode is split.
 
     Each rank finds the unique slices of a run of them. A sort over all ranks, by all elements of a slice, brings equal
     ones to one rank. As in NumPy, slices with a NaN all differ.
     """
     if not any(x.distribution.splits):
-        results: Any = np.unique(x.local, index, inverse, counts, axis, equal_nan=equal_nan)  # type: ignore[call-overload]
-        if isinstance(results, tuple):
-            return tuple([replicated(result, x) for result in results])
-        return replicated(results, x)
+        results: Any = np.unique(x.local, *chosen[1:], axis, equal_nan=equal_nan)  # type: ignore[call-overload]
+        return [replicated(result, x) for result in (results if isinstance(results, tuple) else (results,))]
 
     # 1. Slices move to blocks over all ranks, whole.
     dist, order = x.distribution, len(x.distribution.shape)
@@ -189,21 +189,18 @@ def _unique_slices(x: T, axis: int, index: bool, inverse: bool, counts: bool, eq
     unique_rows: Any = np.unique(lines.reshape(len(lines), prod(rest)), True, True, True, 0)
     rows, firsts, numbers, amounts = unique_rows
     firsts += runs.distribution.index_sets(x.comm.rank)[mode].start
-    inverses = [numbers.reshape(-1)] if inverse else []
+    inverses = [numbers.reshape(-1)] if chosen[2] else []
     (rows, firsts, amounts), inverses, sizes = _merged(runs, rows, firsts, inverses, amounts, False)
 
     # 3. Slices lie along the mode in the order of the ranks, and numbers as the slices of the tensor do.
     slices = np.ascontiguousarray(np.moveaxis(rows.reshape(len(rows), *rest), 0, mode))
-    parts: list[Any] = [over_ranks(x, slices, sizes, mode)]
-    if index:
-        parts.append(over_ranks(x, firsts, sizes))
-    if inverse:
+    numbered = None
+    if chosen[2]:
         numbered = x._on(inverses[0], Layout((blocks,)).on((dist.shape[mode],), dist.grid))
         with attributed_to("unique", of_result=True):
-            parts.append(moved(numbered, Layout((dist.layout.modes[mode],)), "unique"))
-    if counts:
-        parts.append(over_ranks(x, amounts, sizes))
-    return parts[0] if len(parts) == 1 else tuple(parts)
+            numbered = moved(numbered, Layout((dist.layout.modes[mode],)), "unique")
+    parts = over_ranks(x, slices, sizes, mode), over_ranks(x, firsts, sizes), numbered, over_ranks(x, amounts, sizes)
+    return [*compress(parts, chosen)]
 
 
 def _unique(x: T, inverse: bool, equal_nan: bool) -> tuple[T, T, Any, T]:
