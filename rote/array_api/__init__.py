@@ -60,9 +60,9 @@ from ..functions.reductions import (
 )
 from ..functions.reshaping import nonzero, reshape, unravel_index
 from ..functions.scans import cumprod, cumsum, cumulative_prod, cumulative_sum, diff, gradient, nancumprod, nancumsum
+from ..functions.sets import unique_all, unique_counts, unique_inverse, unique_values
 from ..functions.sorting import argsort, isin, searchsorted, sort, take, take_along_axis
 from ..functions.statistics import mean, nanmean, nanstd, nanvar, std, var
-from ..functions.unique import unique_all, unique_counts, unique_inverse, unique_values
 from ..lazy import attach
 from .creation import DTYPES, NamespaceInfo, arange, asarray, empty, eye, from_dlpack, full, linspace, ones, zeros
 

@@ -38,10 +38,9 @@ _ANSWERS = {
     "reshaping": "argwhere flatnonzero nonzero ravel reshape unravel_index",
     "samples": "convolve correlate interp polyval trapezoid",
     "scans": "cumprod cumsum cumulative_prod cumulative_sum diff gradient nancumprod nancumsum ufunc.accumulate",
-    "sets": "intersect1d setdiff1d setxor1d union1d",
+    "sets": "intersect1d setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values",
     "sorting": "argsort digitize isin searchsorted sort take take_along_axis",
     "statistics": "average bincount corrcoef cov histogram histogram_bin_edges mean nanmean nanstd nanvar ptp std var",
-    "unique": "unique unique_all unique_counts unique_inverse unique_values",
 }
 ANSWERING = {name: module for module, names in _ANSWERS.items() for name in names.split()}
 """The module that answers for a function of NumPy, by the function's name; all are imported for other names."""
@@ -74,11 +73,9 @@ if TYPE_CHECKING:  # what the table above says to Python, name by name
         sets,
         sorting,
         statistics,
-        unique,
     )
 else:
     __getattr__, __dir__ = attach(__name__, {"": " ".join(_ANSWERS)})
 
 __all__ = ["creation", "elementwise", "facts", "indexing", "joining", "masks", "matrices", "orthogonal", "products"]
 __all__ += ["quantiles", "rearranging", "reductions", "reshaping", "samples", "scans", "sets", "sorting", "statistics"]
-__all__ += ["unique"]
