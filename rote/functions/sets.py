@@ -172,7 +172,7 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-# --- how they are found ------------------------------------------------------------------------------------------------
+# --- how they are found -----------------------------------------------------------------------------------------------
 
 
 def _unique_slices(x: T, axis: int, chosen: tuple[bool, bool, bool, bool], equal_nan: bool) -> list[Any]:
@@ -366,7 +366,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     array([1])
     """
     first, second = _tensors(ar1, ar2)
-    values = _distinct(first, assume_unique)
+    values = _members(first, assume_unique)
     return getitem(values, isin(values, second, invert=True))
 
 
@@ -381,14 +381,14 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return _counted(*_tensors(ar1, ar2), assume_unique, 1)
 
 
-def _distinct(x: Any, assume_unique: bool) -> Any:
+def _members(x: Any, assume_unique: bool) -> Any:
     """The elements of a tensor, each once: as they lie, if they are said to be so."""
     return reshape(x, -1) if assume_unique else unique(x)
 
 
 def _counted(first: Any, second: Any, assume_unique: bool, number: int) -> Any:
     """The elements that are in so many of two sets, in ascending order; a NaN equals no other, as in NumPy."""
-    values, counts = unique_counts(concat([_distinct(x, assume_unique) for x in (first, second)]))
+    values, counts = unique_counts(concat([_members(x, assume_unique) for x in (first, second)]))
     return getitem(values, counts == number)
 
 
