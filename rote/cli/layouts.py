@@ -123,6 +123,7 @@ def _draw(dist: Distribution, path: str) -> None:
 
 @click.command()
 @click.argument("text", required=False)
+@click.argument("more", nargs=-1, metavar="")
 @click.option(
     "--shape",
     metavar="8x9x10",
@@ -150,7 +151,7 @@ def _draw(dist: Distribution, path: str) -> None:
 @json_option
 @click.option("--html", metavar="FILE.html", type=click.Path(), help="Also write a page that steps through the plan.")
 @force_option
-def explain(text: str | None, fft: Extents, as_json: bool, force: bool, **options: Any) -> None:
+def explain(text: str | None, more: tuple[str, ...], fft: Extents, as_json: bool, force: bool, **options: Any) -> None:
     """Show the plan from one layout to another, or of a contraction, and its cost; or which FFT costs least.
 
     A text without brackets, such as ik,kj->ij, is a contraction.
@@ -165,6 +166,8 @@ def explain(text: str | None, fft: Extents, as_json: bool, force: bool, **option
       rote explain "block[(0),()] -> block[(),(0)]" --json
       rote explain "block[(0),()] -> block[(),(0)]" --html plan.html
     """
+    if more:
+        raise click.UsageError(f'a transition is one text: write rote explain "{" -> ".join([text or "", *more])}"')
     if options["html"] is not None:
         on_rank_0(refuse_target, options["html"], force)
 

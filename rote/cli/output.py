@@ -253,7 +253,10 @@ class Rote(click.Group):
         except click.UsageError as error:
             from difflib import get_close_matches
 
-            hints = [f"did you mean {name}?" for name in get_close_matches(args[0], self.menu, n=1)]
+            written = args[0].lower()
+            hints = [f"did you mean {name}?" for name in get_close_matches(written, self.menu, n=1)]
+            if written in ("help", "version"):
+                hints = [f"did you mean --{written}?"]
             raise click.UsageError("\n".join([error.message, *hints]), context) from None
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
