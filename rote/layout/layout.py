@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..caches import memoized
-from ..errors import LayoutError, RoteError, counted
+from ..errors import LayoutError, NotationError, RoteError, counted
 from ..grammar.diagnostics import mistake
 from ..grammar.nodes import (
     CYCLIC,
@@ -388,9 +388,27 @@ def as_layout(value: Layout | str) -> Layout:
     """A layout, given as such or as text."""
     layout = parse(value) if isinstance(value, str) else value
     if not isinstance(layout, Layout):
-        kind = type(value).__name__
-        raise LayoutError(f"one layout is expected here, not {kind}\nwrite its text, as 'block[(0),()]', or L((0), ())")
+        kind, hint = type(value).__name__, "its text, as 'block[(0),()]', or L((0), ())"
+        if isinstance(value, list | tuple):
+            hint = _as_text(value) or hint
+        raise LayoutError(f"one layout is expected here, not {kind}\nwrite {hint}")
     return layout
+
+
+def _as_text(modes: Iterable[Any]) -> str:
+    """The text that a list of modes is meant for, in quotes; empty if it does not seem to be one.
+
+    >>> _as_text([[0], []]), _as_text([None, (1, 0)]), _as_text(["x"])
+    ("'block[(0),()]'", "'block[(),(1,0)]'", '')
+    """
+    texts = []
+    for mode in modes:
+        entries = () if mode is None else mode if isinstance(mode, list | tuple) else (mode,)
+        texts.append(f"({','.join(map(str, entries))})")
+    try:
+        return repr(str(parse(f"block[{','.join(texts)}]")))
+    except NotationError:
+        return ""
 
 
 def as_entry(value: int | Entry, default: Kind) -> Entry:
