@@ -5,19 +5,22 @@ Dask is not imported here: an array of it is known by its graph and its chunks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..compiler.step import as_dtype
-from ..errors import LayoutError, RoteError
+from ..errors import RoteError
 from ..functions.moves import redistributed
 from ..layout.distribution import Distribution
 from ..layout.grid import divisors
+from ..layout.indexset import selection
 from ..layout.layout import Layout
-from ..layout.refine import as_slices
 from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.resolve import as_comm
 from ..runtime.placement import GridLike, new_block, place, same_everywhere
@@ -25,6 +28,7 @@ from .tensor import DistTensor
 
 __all__ = ["from_dask"]
 
+Ints = npt.NDArray[np.int64]
 Chunks = tuple[tuple[int, ...], ...]
 
 
@@ -72,34 +76,49 @@ def from_dask(array: Any, layout: Layout | str, comm: object | None = None, grid
         dtype, target = as_dtype(array.dtype), place(array.shape, layout, ranks, grid)
     same_everywhere(ranks, target, dtype)
 
-    told = ranks.allgather_object(
-        (_has_whole_chunks(target, ranks.rank, array.chunks), prod(target.local_shape(ranks.rank)))
-    )
-    fits = all(whole for whole, _ in told) and sum(size for _, size in told) == prod(array.shape)
-    source = target if fits else _of_whole_chunks(array.chunks, ranks.size)
-    same_everywhere(ranks, source, dtype)
-
     if not array.shape:
         value = from_root(ranks, lambda: np.asarray(array.compute(), dtype))
         return DistTensor.from_global(value, layout, ranks, grid)
 
+    owned, even = _without_replicas(target), _of_whole_chunks(array.chunks, ranks.size)
+    sizes = [prod(dist.local_shape(ranks.rank)) for dist in (owned, even)]
+    told = ranks.allgather_object((_has_whole_chunks(owned, ranks.rank, array.chunks), *sizes))
+
+    # Where ranks have whole chunks, each computes its own, unless those that get replicas would have nothing to do.
+    whole, mine, others = zip(*told, strict=True)
+    source = owned if all(whole) and (owned == target or max(mine) <= max(others)) else even
+    same_everywhere(ranks, source, dtype)
+
     block = new_block(source, ranks.rank, dtype)
     with collective_errors(ranks):
         if block.size:
-            block[...] = array[as_slices(source, ranks.rank)].compute()
+            block[...] = _part(array, source.indices(ranks.rank)).compute()
     x = DistTensor._wrap(block, source, ranks)
-    return x if fits else redistributed(x, target.layout, "rote.from_dask", target.grid)
+    return x if source == target else redistributed(x, target.layout, "rote.from_dask", target.grid)
+
+
+def _part(array: Any, indices: Sequence[Ints]) -> Any:
+    """The elements of a Dask array at some indices of each mode, in tiles as in runs."""
+    for mode, along in enumerate(indices):
+        array = array[(slice(None),) * mode + selection([along])]
+    return array
+
+
+def _without_replicas(dist: Distribution) -> Distribution:
+    """The distribution that has of several replicas the one at coordinate 0."""
+    layout, parts = dist.layout, dist.grid.shape
+    used = {entry.grid_mode for entries in layout.modes for entry in entries} | {*layout.partial}
+    used |= {g for g, _ in layout.rooted}
+    rooted = [*layout.rooted, *[(g, 0) for g in range(len(parts)) if parts[g] > 1 and g not in used]]
+    return replace(dist, layout=replace(layout, rooted=tuple(rooted)))
 
 
 def _has_whole_chunks(dist: Distribution, rank: int, chunks: Chunks) -> bool:
     """Whether a rank's block has all or nothing of each chunk."""
-    try:
-        slices = as_slices(dist, rank)
-    except LayoutError:  # a view, contributions, or several tiles
+    if dist.layout.view is not None or dist.partial:
         return False
 
-    for along, sizes in zip(slices, chunks, strict=True):
-        indices = np.arange(along.start, along.stop, along.step)
+    for indices, sizes in zip(dist.indices(rank), chunks, strict=True):
         counts = np.diff(np.searchsorted(indices, (0, *accumulate(sizes))))
         if not np.all((counts == 0) | (counts == sizes)):
             return False

@@ -478,7 +478,7 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
         """A Dask array of this tensor with a chunk for each rank's block, or tile of it; nothing is moved.
 
         Each rank has its own chunks, so it computes what needs no other: `d[x.slices()]`, and element by element all of
-        `rote.from_dask(d, x.layout)`. A chunk of another rank is an error when it is computed.
+        `rote.from_dask(d, x.layout, grid=x.grid)`. A chunk of another rank is an error when it is computed.
 
         Raises
         ------
@@ -504,7 +504,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
             if any(part.stop - part.start != stop - start for part, (start, stop) in zip(parts, bounds, strict=True)):
                 raise LayoutError(
                     f"rank {self.comm.rank} does not have {bounds} of {self.distribution}\n"
-                    "compute d[x.slices()], or rote.from_dask(d, x.layout) of an array with the same chunks"
+                    "compute d[x.slices()], or rote.from_dask(d, x.layout, grid=x.grid) of an array with the same "
+                    "chunks; redistribute x first if the layout replicates it"
                 )
             return self.local[tuple(parts)]
 

@@ -92,8 +92,8 @@ def test_chunk_by_chunk_and_back() -> None:
             if "3" in layout:  # a rank has several tiles
                 first = d[3 * comm.rank : 3 * comm.rank + 3].compute()
                 np.testing.assert_array_equal(first, x.local[:3])
-                continue
-            np.testing.assert_array_equal(d[x.slices()].compute(), x.local)
+            else:
+                np.testing.assert_array_equal(d[x.slices()].compute(), x.local)
             y = rote.from_dask(np.sqrt(d) * 2, x.layout, comm)
             np.testing.assert_array_equal(y.to_global(), np.sqrt(FIELD) * 2)
             with pytest.raises(rote.LayoutError, match=r"does not have .*\ncompute d\[x.slices\(\)\]"):
@@ -106,6 +106,22 @@ def test_chunk_by_chunk_and_back() -> None:
         assert float(rote.DistTensor.zeros((), "[]", comm).to_dask().compute()) == 0
 
     run(program, 2)
+
+
+@pytest.mark.parametrize("grid", [(1, 4), (2, 2), (4, 1)])
+@pytest.mark.parametrize(
+    "layout", ["block[(1),()]", "block[(),(0)]", "cyclic(3)[(0),(1)]", "cyclic(5)[(0,1),()]", "[(),()]"]
+)
+def test_replicas_and_tiles_go_there_and_back(layout: str, grid: tuple[int, ...]) -> None:
+    """Law: in a layout that replicates, or that has several tiles on a rank, ranks compute chunks that they have."""
+
+    def program(comm: Comm) -> None:
+        x = rote.DistTensor.from_global(FIELD, layout, comm, grid)
+        y = rote.from_dask(x.to_dask() + 1, x.layout, comm, x.grid)
+        assert y.distribution == x.distribution
+        np.testing.assert_array_equal(y.local, x.local + 1)
+
+    run(program, 4)
 
 
 def test_what_is_refused() -> None:
