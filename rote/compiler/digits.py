@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import pairwise
 from math import lcm, prod
 from operator import itemgetter
 from string import ascii_lowercase
@@ -46,7 +46,8 @@ from .overlaps import overlaps_below
 from .plan import Plan, grids
 from .step import Step
 
-__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "step_digits", "units"]
+__all__ = ["DigitOperation", "Digits", "StepDigits", "Table", "digits", "longer_extents", "smallest_shapes"]
+__all__ += ["step_digits", "units"]
 
 Ints = npt.NDArray[np.int64]
 State = int | Literal["*", "+"]
@@ -309,8 +310,20 @@ def _paddings(states: Sequence[Distribution]) -> list[Shape]:
     other. One that is a multiple for each layout alone is the least that can.
     """
     modes = zip(states[0].shape, *[dist.splits for dist in states], strict=True)
-    extents = [longer_extents(extent, splits) for extent, *splits in modes]
-    return sorted(product(*extents), key=prod)[:_TRIED]
+    return smallest_shapes([longer_extents(extent, splits) for extent, *splits in modes], _TRIED)
+
+
+def smallest_shapes(extents: Iterable[Sequence[int]], number: int) -> list[Shape]:
+    """The shapes of fewest elements that have one of some extents in each mode, the smallest first.
+
+    >>> smallest_shapes([[4, 6], [5, 10]], 3)
+    [(4, 5), (6, 5), (4, 10)]
+    """
+    shapes: list[Shape] = [()]
+    for of_mode in extents:  # what is not among the smallest is not the beginning of one of them
+        longer = [(*shape, extent) for shape in shapes for extent in of_mode]
+        shapes = sorted(longer, key=lambda shape: (prod(shape), shape))[:number]
+    return shapes
 
 
 def longer_extents(extent: int, modes: Iterable[Sequence[Split]]) -> list[int]:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice, product
+from itertools import chain
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..caches import memoized
-from ..compiler.digits import longer_extents
+from ..compiler.digits import longer_extents, smallest_shapes
 from ..errors import LayoutError, PlanError, counted
 from ..functions.contraction.plan import Contraction, contraction_of
 from ..functions.contraction.stages import Move, Product
@@ -252,9 +252,9 @@ def _padded(plan: Contraction) -> Iterator[Contraction]:
         for letter, extent, of_mode in zip(term, dist.shape, dist.splits, strict=True):
             if extent == extents[letter]:
                 splits[letter].append(of_mode)
-    longer = product(*[longer_extents(extent, splits[letter]) for letter, extent in extents.items()])
+    longer = [longer_extents(extent, splits[letter]) for letter, extent in extents.items()]
 
-    for lengths in islice(sorted(longer, key=prod), _TRIED):
+    for lengths in smallest_shapes(longer, _TRIED):
         padded = dict(zip(extents, lengths, strict=True))
         with suppress(LayoutError, PlanError):  # blocks are of given sizes, or no plan is within the bound
             yield _replanned(plan, padded)

@@ -13,7 +13,7 @@ from cases import pick_grid, pick_grids, pick_layout, pick_shape
 from compiler.by_digits import run
 
 import rote
-from rote.compiler.digits import Table, step_digits
+from rote.compiler.digits import Table, longer_extents, smallest_shapes, step_digits
 from rote.runtime.regions import REDUCE
 
 KINDS = ["", ":block", ":block", ":cyclic(2)", ":cyclic(3)", ":block(ceil)"]
@@ -167,6 +167,32 @@ def test_padding_is_least():
     digits = rote.compile("block[(0),()] -> [(0),()]", shape=(100, 7), grid=8).digits()
     assert digits.padding == (28, 0)
     assert digits.plan.target.shape == (128, 7)
+
+
+@pytest.mark.parametrize(("texts", "extent"), [(("block[(0)]", "[(0)]"), 13), (("[(0,1)]", "cyclic(3)[(1)]"), 100)])
+def test_paddings_are_multiples_between_those_of_each_layout_and_of_all(texts, extent):
+    """Law: an extent is the next multiple of a unit that all layouts divide, and that divides their product."""
+    parts = {"block[(0)]": 4, "[(0)]": 4, "[(0,1)]": 24, "cyclic(3)[(1)]": 6 * 3}
+    first, second = [parts[text] for text in texts]
+    common = [n for n in range(1, first * second + 1) if n % first == n % second == 0]
+    units = [n for n in common if first * second % n == 0]
+    splits = [rote.parse(text).on(extent, (4, 6)).splits[0] for text in texts]
+    assert longer_extents(extent, splits) == sorted({-(-extent // unit) * unit for unit in units})
+
+
+def test_paddings_of_very_many_ranks_are_found_without_a_count_to_their_product():
+    """Law: three layouts over 2^20 ranks have a unit for each power of two from 2^20 to 2^60."""
+    texts = "block[(0,1)]", "[(0,1)]", "[(1,0:block)]"
+    splits = [rote.parse(text).on(2**60, (1024, 1024)).splits[0] for text in texts]
+    assert longer_extents(2**60, splits) == [2**60]
+    assert longer_extents(1, splits) == [2**n for n in range(20, 61)]
+
+
+@pytest.mark.parametrize("number", [1, 7, 64])
+@pytest.mark.parametrize("extents", [[], [[3]], [[4, 6], [6, 12]], [[2, 4, 8, 16]] * 4, [[0, 5], [1, 2], [3, 9, 12]]])
+def test_smallest_shapes_are_those_of_all(extents, number):
+    """Law: they are the first of all shapes in the order of their elements; of as many, in that of their extents."""
+    assert smallest_shapes(extents, number) == sorted(product(*extents), key=np.prod)[:number]
 
 
 def test_without_padding_there_is_a_table():
