@@ -27,7 +27,9 @@ def alone(request: dict[str, object], out: Path, err: Path) -> Iterator[None]:
     path, environment, streams = list(sys.path), dict(os.environ), [os.dup(1), os.dup(2)]
     folder, args = str(request["folder"]), [str(request["program"]), *map(str, request["args"])]  # type: ignore[call-overload]
     for number, file in ((1, out), (2, err)):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC), number)
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+        os.dup2(opened, number)
+        os.close(opened)  # or each program would leave two open files
     os.chdir(folder)
     os.environ.update(request["env"])  # type: ignore[call-overload]
     sys.argv[:], sys.path[:0] = args, [str(Path(args[0]).parent)]

@@ -65,18 +65,22 @@ def test_examples_run(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tm
 
 PROGRAM = """
 import os, shlex, sys
+from contextlib import ExitStack
+from unittest.mock import patch
 import rote.bench.cases, rote.bench.libraries
 from rote.cli import main
 from rote.runtime.choose import SECONDS
-for seconds in SECONDS.values():
-    seconds.update(measure=0.01, patient=0.1)
-rote.bench.cases.SPAN, rote.bench.libraries.LINGER = 0.01, 0.0
 os.chdir(sys.argv[1])
-for line in sys.argv[2:]:
-    try:
-        main(shlex.split(line)[4:])
-    except SystemExit as ended:
-        assert ended.code == 0, line
+with ExitStack() as changed:  # until the next program on these ranks
+    for seconds in SECONDS.values():
+        changed.enter_context(patch.dict(seconds, measure=0.01, patient=0.1))
+    changed.enter_context(patch.object(rote.bench.cases, "SPAN", 0.01))
+    changed.enter_context(patch.object(rote.bench.libraries, "LINGER", 0.0))
+    for line in sys.argv[2:]:
+        try:
+            main(shlex.split(line)[4:])
+        except SystemExit as ended:
+            assert ended.code == 0, line
 """
 
 
