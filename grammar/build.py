@@ -20,7 +20,7 @@ from lark.lexer import PatternStr
 
 from . import nodes
 from .diagnostics import mistake
-from .naming import ACTIONS, Token, misplaced, remarked
+from .naming import ACTIONS, UNSPLIT, Token, misplaced, remarked
 from .nodes import MAX_GRID_MODES, MAX_MODES, MAX_NUMBER, LayoutClass, TransitionClass
 
 # The effect of an action on a mode. Each effect may occur at most once per mode and stage.
@@ -343,7 +343,7 @@ def _fed(cursor: Any, text: str, taken: list[LarkToken]) -> Any:
 
 
 def _refuse_marks(text: str, start: str) -> None:
-    """Refuse a text that is right but for its marks: other brackets, wide characters, or semicolons."""
+    """Refuse a text that is right but for its marks: other brackets, wide characters, or None for a whole mode."""
     sides = []
     for side in text.split("->"):
         for candidate in remarked(side):
@@ -355,6 +355,9 @@ def _refuse_marks(text: str, start: str) -> None:
             return
 
     right = "->".join(sides)
+    if symbol := UNSPLIT.search(text):
+        raise mistake("unsplit-mode", text, symbol.start(1), symbol[1], right.strip()) from None
+
     position = next((i for i, (mark, other) in enumerate(zip(text, right, strict=False)) if mark != other), None)
     if position is not None:
         token = text[position]

@@ -29,6 +29,7 @@ MISTAKES = _table("""
 empty-text: a layout is missing: the text is empty / write for example [(0),()], or [] for order 0
 text-too-long: a text has at most {MAX_TEXT} characters / write a shorter layout
 unknown-character: no text of a layout has the character {token} / write {detail}
+unsplit-mode: a mode that is not split is written (), not {token} / write {detail}
 mixed-brackets: square brackets stand around all modes together, and round ones in all other places / write {detail}
 missing-layout: a layout is missing here / write for example [(0),()], or [] for order 0
 text-after-layout: the layout is complete before {token} /

@@ -93,6 +93,8 @@ class Stop:
 # --- texts with the right marks --------------------------------------------------------------------------------------
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
+UNSPLIT = re.compile(r"(?<=[\[({,])[ \t]*(None|[*:_-])[ \t]*(?=[\])},])")  # as other notations write a whole mode
+_BARE = re.compile(r"(?<=[\[,])[ \t]*([0-9]+)[ \t]*(?=[\],])")
 
 
 def remarked(side: str) -> Iterator[str]:
@@ -102,8 +104,13 @@ def remarked(side: str) -> Iterator[str]:
 
     >>> [*remarked("a {r s=4}: ([],[0])")]
     ['a [r s=4]: ((),(0))', 'a (r s=4): [(),(0)]']
+    >>> [*remarked("block[0, None]")]
+    ['block[(0),()]']
     """
     text = normalize("NFKC", side).replace(";", ",")  # a wide parenthesis, for one, becomes an ASCII one
+    if UNSPLIT.search(text):
+        text = _BARE.sub(r"(\1)", UNSPLIT.sub("()", text))
+
     opened, groups, marks = list[str](), 0, list[tuple[int, str, int]]()  # position, what to write, group or -1 inside
 
     for position, mark in enumerate(text):
@@ -334,7 +341,11 @@ def _before_brackets(name: str, piece: Token, stop: Stop) -> tuple[str, Token]:
     if before.rstrip(SPACE).endswith(")"):
         before = before[: max(before.rfind("("), 0)]
     word = re.search(r"(?<![0-9A-Za-z_])[0-9]*[A-Za-z_][0-9A-Za-z_]*(?=[ \t\r\n]*$)", before)  # in the place of a kind
-    if word and word.group() not in ("block", "cyclic") and get_close_matches(word.group(), ("block", "cyclic")):
+    if (
+        word
+        and word.group() not in ("block", "cyclic")
+        and get_close_matches(word.group().lower(), ("block", "cyclic"))
+    ):
         return "unknown-kind", Token("word", word.group(), stop.begin + word.start())
 
     return "missing-colon" if name == "reserved-name" else name, piece
@@ -371,11 +382,13 @@ _ORDER = ("(", *NUMBERS, "MODE", "NAME", "_BLOCK", "_CYCLIC", "_AT", "ROUNDING",
 def _detail(name: str, word: str, stop: Stop) -> str:
     """What the hint of a mistake says of this place; of a mistake in an action, that is the action."""
     match name:
+        case "unknown-character" if "block-cyclic" in stop.text:
+            return "cyclic(4) for block-cyclic parts of 4"
         case "unknown-character":
             return "only ASCII letters, digits, spaces and the marks [ ] ( ) , : = + | @ ->"
         case "unknown-kind":
             kinds = f"block({word})" if word in ROUNDINGS else KINDS_TO_WRITE
-            return nearest(word, ("block", "cyclic"), f"write {kinds}")
+            return nearest(word.lower(), ("block", "cyclic"), f"write {kinds}")
         case "unknown-operation":
             return nearest(word, OPS, "write sum, max, min or prod")
         case "letter-for-size":

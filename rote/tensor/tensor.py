@@ -665,7 +665,7 @@ class DistTensor(ArrayProtocols):
         Raises
         ------
         LayoutError
-            Blocks are not boxes; there is not one width per mode; `out` does not fit.
+            Blocks are not boxes; there is not one width per mode, or not one truth value; `out` does not fit.
 
         See Also
         --------

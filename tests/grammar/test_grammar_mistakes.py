@@ -64,6 +64,7 @@ CHOICES = {
     "a block: [()()]": "reserved-name",
     "a blok[()]": "unknown-kind",
     "blok(4)[(0)]": "unknown-kind",
+    "BLOCK[(0)]": "unknown-kind",
     "blok: [()]": "",
     "a: blok[()]": "unknown-kind",
     "(0),(1)": "missing-opening-bracket",
@@ -125,6 +126,10 @@ MARKS = {
     "block[(0),()]+[1]": ("mixed-brackets", "[(0),()]+(1)", 14),
     "block[(0),()]|{1@2}": ("mixed-brackets", "[(0),()]|(1@2)", 14),
     "block[[0:cyclic[4]],()]": ("mixed-brackets", "[(0:cyclic(4)),()]", 6),
+    "block[0, None]": ("unsplit-mode", "[(0),()]", 9),
+    "block[(1),(0,2),*]": ("unsplit-mode", "[(1),(0,2),()]", 16),
+    "block[:,(0)]": ("unsplit-mode", "[(),(0)]", 6),
+    "block((0),-)": ("unsplit-mode", "[(0),()]", 10),
     "block([0],[]) -> [[],[0]]": ("mixed-brackets", "[(0),()] -> [(),(0)]", 5),
 }
 
@@ -154,6 +159,7 @@ def test_no_text_is_told_that_is_wrong_too(text: str) -> None:
             "write cyclic, cyclic(4), cyclic(4,at=2), block, block(4), block(3,5,2), block(ceil) or block(floor)",
         ),
         ("floor", "write block(floor)"),
+        ("CYCLIC", "did you mean cyclic?"),
     ],
 )
 def test_did_you_mean(word: str, cure: str) -> None:

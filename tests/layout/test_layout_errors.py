@@ -92,7 +92,7 @@ TEXTS = {
         "block[(0)] splits no mode over grid mode 1; use .split to add it",
     ),
     "a list": (
-        lambda: rote.DistTensor.zeros((4, 4), [[0], []]),
+        lambda: rote.parse("[(0),()]") >> [[0], []],
         "one layout is expected here, not list\nwrite 'block[(0),()]'",
     ),
     "a tuple": (
@@ -100,7 +100,7 @@ TEXTS = {
         "one layout is expected here, not tuple\nwrite 'block[(),(1,0)]'",
     ),
     "a list of something": (
-        lambda: rote.DistTensor.zeros((4, 4), ["x", 0.5]),
+        lambda: rote.parse("[(0),()]") >> ["x", 0.5],
         "one layout is expected here, not list\nwrite its text, as 'block[(0),()]', or L((0), ())",
     ),
     "twice": (lambda: L(rote.block(0), 0), "grid mode 0 is used twice in [(0:block),(0)]; use each at most once"),
