@@ -22,7 +22,7 @@ from ..compiler.plan import Plan, figures, grids, kinds, on_machine
 from ..compiler.rules import rule_of
 from ..compiler.step import LOCAL, Step
 from ..errors import LayoutError, counted
-from ..layout.distribution import Distribution, distribute
+from ..layout.distribution import Distribution, distribute, replication
 from ..layout.layout import Layout, shortened
 from ..plot import drawing
 from ..plot.drawing import GAP, MOST_RANKS, brief, mode_names
@@ -366,7 +366,8 @@ def plan_card(plan: Plan) -> str:
 def card(kind: str, head: str, facts: Sequence[tuple[str, str]], maps: Sequence[tuple[str, Distribution]]) -> str:
     """A card of a value: its kind and text, facts about it, and distributions with captions, the first few drawn."""
     rows, left = [], "text-align:left"
-    for name, value in facts:
+    copies = replication(maps[0][1]) if len(maps) == 1 else ""
+    for name, value in [*facts, ("copies", copies)] if copies else facts:
         rows.append(element("tr", element("th", name.lower(), style=left), element("td", shortened(value), style=left)))
 
     drawn = [_small_map(shortened(name), dist) for name, dist in maps[:_MAPS]]

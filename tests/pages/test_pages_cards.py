@@ -53,6 +53,8 @@ def test_a_distribution_has_a_card(dist: Distribution) -> None:
     assert str(dist.shape) in document.text and str(dist.grid) in document.text
     assert bool([*document.all("table", class_="map")]) == (0 not in dist.view_shape)
     assert len(dist._repr_html_()) < 12_000
+    replicated = any(role.name == "replicated" and p > 1 for role, p in zip(dist.roles, dist.grid.shape, strict=True))
+    assert ("each block is stored on" in document.text) == replicated
 
 
 def test_a_plan_has_a_card() -> None:
