@@ -177,7 +177,7 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     if element.kind not in "biufc" or element == np.float16:
         raise PlanError(
             f"Rote moves bool, integers, f4, f8, longdouble and the complex numbers of these, not {element}\n"
-            f"convert to one of these first, x.astype('{'i8' if element.kind in 'mM' else 'f4'}') say"
+            f"convert to one of these first, as by x.astype('{'i8' if element.kind in 'mM' else 'f4'}')"
         )
     return element.newbyteorder("=")
 
