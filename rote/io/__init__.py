@@ -6,6 +6,7 @@ distributions: `contents` finds the tensors in a file (`stored`), `fill` reads a
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -181,9 +182,10 @@ def _name_of_content(path: Path) -> str:
             if has_format(path):
                 return name
         refuse_older(path)
-        if _suffix(os.fspath(path)):
-            _refuse_foreign(os.fspath(path))
+        _refuse_foreign(os.fspath(path))
 
+    if _suffix(os.fspath(path)) and not os.path.lexists(path):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
     return format_of(path).name
 
 

@@ -21,7 +21,7 @@ import os
 import re
 import shutil
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -111,7 +111,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
             tensors, unread = tensors_and_reasons([(str(name), _stored(node, group, str(name)))])
             return Contents(tensors, {}, chosen, steps, unread=unread)
 
-        attributes = kept_attributes(_attributes(group), _FILE)
+        attributes = _as_shown(group, _attributes(group), _FILE)
         return replace(_listing(group), attributes=attributes, step=chosen, steps=steps)
 
 
@@ -141,7 +141,10 @@ def fill_hdf5(path: Path, stored: StoredTensor, dist: Distribution, comm: Comm, 
 
             for index, slab in slabs(block_index, block, dist.max_local_shape()):
                 for selection, part in _selections(stored.places(index), stored.spread(slab)):
-                    part[...] = node[selection].reshape(part.shape)
+                    elements = np.asarray(node[selection])
+                    if elements.dtype.names:
+                        elements = elements.view(stored.dtype)
+                    part[...] = elements.reshape(part.shape)
                 advance(slab.nbytes)
 
 
@@ -218,7 +221,7 @@ def _opened(path: Path, stored: StoredTensor) -> Iterator[Opened[Any]]:
     with file:
         with readably(path, hint=_hint):
             node = file.get(stored.place)
-            if (getattr(node, "shape", None), getattr(node, "dtype", None)) != (stored.shape, stored.dtype):
+            if getattr(node, "shape", None) != stored.shape or _dtype_of(node) != stored.dtype:
                 raise Replaced.at(path)
             version = _version(file, node)
 
@@ -339,7 +342,7 @@ def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
     if node.shape is None:
         return "is an empty data set: it has a dtype, and neither a shape nor elements"
     try:
-        dtype = node.dtype
+        dtype = _dtype_of(node)
     except TypeError as error:
         return f"has elements of a type that NumPy does not have: {reason(error)}"
 
@@ -351,8 +354,28 @@ def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
 
     dims = tuple([name for name, _ in names])
     place = name if name.startswith("/") else f"{group.name.rstrip('/')}/{name}"
-    plain = kept_attributes(attributes, _STRUCTURE)
+    plain = _as_shown(node, attributes, _STRUCTURE)
     return StoredTensor(node.shape, dtype, dims if any(dims) else None, plain, place, Packing.of(attributes, dtype))
+
+
+def _dtype_of(node: Any) -> np.dtype[Any]:
+    """The dtype of a data set's elements; pairs of floats under the names of MATLAB or Julia are complex numbers."""
+    dtype: np.dtype[Any] = node.dtype
+    if dtype.names in (("real", "imag"), ("re", "im")) and dtype[0] == dtype[1] and dtype[0].kind == "f":
+        number = np.dtype(f"c{2 * dtype[0].itemsize}").newbyteorder(dtype[0].byteorder)
+        return number if number.itemsize == dtype.itemsize else dtype
+    return dtype
+
+
+def _as_shown(node: Any, attributes: Mapping[str, Any], but: Collection[str]) -> dict[str, Any]:
+    """The attributes but for some, as plain values.
+
+    In netCDF all attributes are lists, so its libraries write a number as a list of one and show that as the number.
+    """
+    plain = kept_attributes(attributes, but)
+    if "_NCProperties" not in node.file.attrs:
+        return plain
+    return {name: value[0] if isinstance(value, list) and len(value) == 1 else value for name, value in plain.items()}
 
 
 def _has_only_a_length(node: Any) -> bool:

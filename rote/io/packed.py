@@ -47,6 +47,9 @@ class Packing:
             return None
 
         native = dtype.newbyteorder("=")
+        if native.kind in "iu" and attributes.get("dtype") in ("bool", b"bool"):  # as xarray writes bools
+            return cls(native, np.dtype(bool))
+
         integer = _with_sign(native, attributes.get("_Unsigned", ""))
         missing = [*_numbers(attributes, "missing_value"), *_numbers(attributes, "_FillValue")]
         fills = tuple({value for value in missing if value == value})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from pathlib import Path
+from typing import Any
 
 import h5py
 import netCDF4
@@ -49,13 +50,44 @@ def test_npy_and_zarr_are_known_by_their_content(tmp_path: Path) -> None:
         np.testing.assert_array_equal(rote.load(tmp_path / new).to_global(), ARRAY)
 
 
+@pytest.mark.parametrize("names", [("real", "imag"), ("re", "im"), ("r", "i")])
+@pytest.mark.parametrize("dtype", ["f8", ">f4"])
+def test_pairs_are_complex_numbers(tmp_path: Path, names: tuple[str, str], dtype: str) -> None:
+    """Complex arrays of MATLAB, Julia and Python load, whole and in part; pairs of other things do not."""
+    pairs = np.zeros((4, 6), [(name, dtype) for name in names])
+    pairs[names[0]], pairs[names[1]] = ARRAY, -ARRAY
+    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:
+        file["z"], file["other"] = pairs, pairs.astype([(names[0], "f8"), (names[1], "i4")])
+
+    def program(comm: Comm) -> None:
+        for layout in ("block[(0),()]", "[(),(0)]"):
+            x = rote.load(tmp_path / "x.mat", layout, "z", comm=comm)
+            assert x.dtype == np.result_type(np.dtype(dtype).newbyteorder("="), "c8")
+            np.testing.assert_array_equal(x.to_global(), ARRAY - 1j * ARRAY)
+        y = rote.load(tmp_path / "x.mat", name="z", comm=comm, index=(slice(1, None), 2))
+        np.testing.assert_array_equal(y.to_global(), (ARRAY - 1j * ARRAY)[1:, 2])
+        raised(comm, lambda: rote.load(tmp_path / "x.mat", name="other", comm=comm), RoteError, "dtype", "convert")
+
+    run(program, 2)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """Whatever its suffix, it is the error of the system, on all ranks."""
+
+    def program(comm: Comm) -> None:
+        for name in ("x.nc", "x.h5ad", "x.npy"):
+            raised(comm, lambda: rote.load(tmp_path / name, comm=comm), FileNotFoundError, name, "No such file")  # noqa: B023
+
+    run(program, 2)
+
+
 OLD = {
     "old.nc": (b"CDF\x01\0\0\0\0", "nccopy -k nc4"),
     "old.cdf": (b"CDF\x05\0\0\0\0", "nccopy -k nc4"),
     "old.mat": (b"MATLAB 5.0 MAT-file, Platform", "-v7.3"),
     "old.h5": (b"\x0e\x03\x13\x01", "h4toh5"),
-    "short.nxs": (b"\x89HDF\r\n", "is not the name of"),
-    "empty.nxs": (b"", "is not the name of"),
+    "short.nxs": (b"\x89HDF\r\n", "in no format that Rote reads"),
+    "empty.nxs": (b"", "in no format that Rote reads"),
 }
 
 
@@ -309,6 +341,20 @@ def test_a_fill_is_no_value(tmp_path: Path, dtype: str, fill: int, unsigned: str
     stored = array.astype(f"u{array.itemsize}") if unsigned else array
     want = np.where(array == array[0], np.nan, (stored * np.float64(0.5)).astype("f4"))
     assert decoded.dtype == "f4" and np.array_equal(decoded.to_global(), want, equal_nan=True)
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_attributes_of_netcdf_are_what_xarray_shows(tmp_path: Path, engine: Any) -> None:
+    """Law: a number is a number, though netCDF's libraries write a list of one; bools are decoded."""
+    attributes = {"n": 3, "f": 0.5, "l": [1, 2], "units": "K"}
+    u = xarray.Variable(("t",), [1.0, 2.0], attributes, encoding={"_FillValue": -1.0})
+    theirs = xarray.Dataset({"u": u, "b": ("t", [True, False])}, attrs=attributes)
+    theirs.to_netcdf(tmp_path / "x.nc", engine=engine)
+
+    assert rote.contents(tmp_path / "x.nc").attributes == attributes
+    assert rote.load(tmp_path / "x.nc", name="u", attrs=True)[1] == {**attributes, "_FillValue": -1}
+    b = rote.load(tmp_path / "x.nc", name="b", decode=True)
+    assert b.dtype == bool and b.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
