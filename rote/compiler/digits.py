@@ -100,7 +100,7 @@ class DigitOperation:
     coming: tuple[int, ...] = ()
     to: tuple[int, ...] = ()
 
-    def number(self, rank: int) -> int:
+    def number(self, rank: Any) -> Any:
         """The number that the digits of `over` make up for a rank: its place among those that it communicates with.
 
         >>> DigitOperation("gather", ((4, 2), (1, 2))).number(5)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..compiler.digits import DigitOperation, RankDigit
+from ..compiler.digits import DigitOperation
 from ..errors import PlanError
 from ..layout.grid import row_major
 from .meshes import check_mesh, library
@@ -23,13 +22,12 @@ _VIRTUAL = ContextVar("_VIRTUAL", default=False)
 
 def rank_of(mesh: Any) -> Any:
     """The number of the rank that asks."""
-    lax, weights = library().lax, row_major(mesh.axis_sizes)
-    return sum([lax.axis_index(name) * weight for name, weight in zip(mesh.axis_names, weights, strict=True)])
+    return library().lax.axis_index(mesh.axis_names)
 
 
 def exchanged(block: Any, operation: DigitOperation, mesh: Any) -> Any:
     """What a rank has received when each has sent entry k of its block to rank k of its group."""
-    names, groups = _axes_of(operation.over, mesh)
+    names, groups = _axes_of(operation, mesh)
     if _VIRTUAL.get() and groups is not None:
         return gathered(block, operation, mesh)[:, operation.number(rank_of(mesh))]
     return library().lax.all_to_all(block, names, 0, 0, axis_index_groups=groups)
@@ -37,12 +35,12 @@ def exchanged(block: Any, operation: DigitOperation, mesh: Any) -> Any:
 
 def gathered(block: Any, operation: DigitOperation, mesh: Any) -> Any:
     """The blocks of all ranks of a group."""
-    lax, np_of_jax = library().lax, library().numpy
-    names, groups = _axes_of(operation.over, mesh)
+    lax, jnp = library().lax, library().numpy
+    names, groups = _axes_of(operation, mesh)
     if not _VIRTUAL.get():
         return lax.all_gather(block, names, axis_index_groups=groups)
 
-    shape, number = block.shape, 0
+    shape = block.shape
     for name in reversed(names):
         block = lax.all_gather(block, name)
     block = block.reshape(-1, *shape)
@@ -50,11 +48,8 @@ def gathered(block: Any, operation: DigitOperation, mesh: Any) -> Any:
         return block
 
     members = np.zeros((len(block), len(groups[0])), np.int32)
-    for group in groups:
-        members[group] = group
-    for name in names:
-        number = number * mesh.shape[name] + lax.axis_index(name)
-    return block[np_of_jax.asarray(members)[number]]
+    members[np.array(groups)] = np.array(groups)[:, np.newaxis]
+    return block[jnp.asarray(members)[lax.axis_index(names)]]
 
 
 def forwarded(block: Any, receivers: Mapping[int, int], mesh: Any) -> Any:
@@ -76,7 +71,7 @@ def forwarded(block: Any, receivers: Mapping[int, int], mesh: Any) -> Any:
 def summed(block: Any, operation: DigitOperation, mesh: Any) -> Any:
     """The sum of the blocks of a group; or entry k of the sum on its rank k, if digits leave the block."""
     lax = library().lax
-    names, groups = _axes_of(operation.over, mesh)
+    names, groups = _axes_of(operation, mesh)
     if _VIRTUAL.get():
         parts = exchanged if operation.leaving else gathered
         return parts(block, operation, mesh).sum(0)
@@ -85,22 +80,20 @@ def summed(block: Any, operation: DigitOperation, mesh: Any) -> Any:
     return lax.psum(block, names, axis_index_groups=groups)
 
 
-def _axes_of(over: Sequence[RankDigit], mesh: Any) -> tuple[tuple[str, ...], list[list[int]] | None]:
-    """The axes of a mesh that have some digits of the rank number, and groups along them if they have others, too."""
-    axes = zip(mesh.axis_names, row_major(mesh.axis_sizes), mesh.axis_sizes, strict=True)
-    touched = [(n, w, p) for n, w, p in axes if any(w < at * size and at < w * p for at, size in over)]
-    names = tuple([name for name, _, _ in touched])
-    if prod([parts for _, _, parts in touched]) == prod([size for _, size in over]):
-        return names, None
+def _axes_of(operation: DigitOperation, mesh: Any) -> tuple[tuple[str, ...], list[list[int]] | None]:
+    """The axes of a mesh that an operation is over, and groups along them if it is over parts of them."""
+    over, axes = operation.over, zip(mesh.axis_names, row_major(mesh.axis_sizes), mesh.axis_sizes, strict=True)
+    names = [n for n, weight, parts in axes if any(weight < w * s and w < weight * parts for w, s in over)]
+    members = prod([size for _, size in over])
+    if prod([mesh.shape[name] for name in names]) == members:
+        return tuple(names), None
 
     # Ranks are numbered along these axes alone, and each group is in the order of its digits.
-    groups = dict[int, list[tuple[tuple[int, ...], int]]]()
-    for number, at in enumerate(product(*[range(parts) for _, _, parts in touched])):
-        rank = sum([c * weight for c, (_, weight, _) in zip(at, touched, strict=True)])
-        digits = tuple([rank // weight % size for weight, size in over])
-        others = rank - sum([digit * weight for digit, (weight, _) in zip(digits, over, strict=True)])
-        groups.setdefault(others, []).append((digits, number))
-    return names, [[number for _, number in sorted(group)] for group in groups.values()]
+    ranks = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    ranks = ranks[tuple([slice(None) if name in names else 0 for name in mesh.axis_names])].ravel()
+    others = ranks - sum([ranks // weight % size * weight for weight, size in over])
+    numbers = np.lexsort((operation.number(ranks), others))
+    return tuple(names), numbers.reshape(-1, members).tolist()
 
 
 # --- all ranks on one device -----------------------------------------------------------------------------------------
@@ -138,13 +131,15 @@ def virtual(program: Any, mesh: Any = None) -> Callable[..., Any]:
         mapped = library().vmap(mapped, axis_name=name)
 
     def run(*stacks: Any) -> Any:
-        for stack in stacks:
+        blocks = list[Any]()
+        for stack in map(library().numpy.asarray, stacks):
             if stack.shape[:1] != (mesh.size,):
                 raise PlanError(f"{stack.shape} are not the blocks of {mesh.size} ranks\nstack one block for each rank")
+            blocks.append(stack.reshape(*mesh.axis_sizes, *stack.shape[1:]))
 
         token = _VIRTUAL.set(True)
         try:
-            result = mapped(*[stack.reshape(*mesh.axis_sizes, *stack.shape[1:]) for stack in stacks])
+            result = mapped(*blocks)
         finally:
             _VIRTUAL.reset(token)
         return result.reshape(mesh.size, *result.shape[len(mesh.axis_sizes) :])
