@@ -44,14 +44,14 @@ def layout_of(where: Any, shape: Sequence[int] | None = None, mesh: Any = None) 
     where : jax.Array | jax.sharding.Sharding | PartitionSpec
         An array, whose sharding is known; or a sharding, or a PartitionSpec.
     shape : Sequence[int], optional
-        The shape of the array, for a sharding and for a PartitionSpec.
+        The shape of the array, which a sharding and a PartitionSpec need.
     mesh : jax.sharding.Mesh, optional
         The mesh, for a PartitionSpec.
 
     Raises
     ------
     PlanError
-        The sharding is no `NamedSharding`, or is not known.
+        The sharding is no `NamedSharding`, or is not known; or there is no shape.
     LayoutError
         Parts are uneven, which JAX refuses, too.
 
@@ -64,11 +64,14 @@ def layout_of(where: Any, shape: Sequence[int] | None = None, mesh: Any = None) 
     block[(0),(),(1,2)]
     """
     kinds = library().sharding
-    if isinstance(where, kinds.PartitionSpec):
-        return on_mesh(where, shape or (), mesh).layout
-    if isinstance(where, kinds.NamedSharding):
-        return on_mesh(where.spec, shape or (), where.mesh).layout
-    return distribution_of(where)[0].layout
+    if not isinstance(where, kinds.PartitionSpec | kinds.Sharding):
+        return distribution_of(where)[0].layout
+
+    if isinstance(where, kinds.Sharding):
+        where, mesh = _named(where).spec, where.mesh
+    if shape is None:
+        raise PlanError(f"{where} is of arrays of any shape\npass the shape, as rote.jax.layout_of(spec, (8, 8), mesh)")
+    return on_mesh(where, shape, mesh).layout
 
 
 def on_mesh(layout: Any, shape: Sequence[int], mesh: Any) -> Distribution:
@@ -129,24 +132,9 @@ def distribution_of(x: Any, layout: Any = None, mesh: Any = None) -> tuple[Distr
         PlanError: the sharding is not known, or another one; or blocks are not all equal.
         LayoutError: the layout does not fit the shape or the mesh.
     """
-    if not isinstance(x, library().Array):
-        raise PlanError(f"{type(x).__name__} is no array of JAX\n{_STORE}, or jax.device_put(array, sharding)")
-
     where = _known(x)
-    named = isinstance(where, library().sharding.NamedSharding)
-    if not named and (layout is None or mesh is None):
-        if where is None:
-            raise PlanError(
-                "under jit and grad JAX does not know the sharding of this array, because axes of its mesh are Auto\n"
-                "pass mesh= and layout=, a layout or a PartitionSpec; or make the mesh with Explicit axes"
-            )
-        raise PlanError(
-            f"the array is sharded as {where}, which names no axes of a mesh\n"
-            "write jax.device_put(array, jax.sharding.NamedSharding(mesh, spec)) first"
-        )
-
-    mesh = where.mesh if mesh is None else mesh
-    dist = on_mesh(where.spec if layout is None else layout, x.shape, mesh)
+    mesh = _named(where).mesh if mesh is None else mesh
+    dist = on_mesh(_named(where).spec if layout is None else layout, x.shape, mesh)
     if dist.layout.view is not None:
         raise PlanError(
             f"{dist.layout} has a view, so its tensor's shape is not known\nwrite rote.jax.lower(plan, mesh)"
@@ -180,10 +168,10 @@ def check_sharded(x: Any, dist: Distribution, mesh: Any) -> Any:
     Raises:
         PlanError: the array is not what the distribution says.
     """
-    if x.shape != stored_shape(dist):
-        raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {stored_shape(dist)}\n{_STORE}")
-
     where, expected = _known(x), sharding(dist, mesh)
+    _check_stored(x, dist)
+    if not x.size:  # JAX replicates arrays without elements, whatever is written
+        return expected.spec
     if where is None:
         equal = True
     elif isinstance(x, library().core.Tracer):  # whose mesh has no devices
@@ -205,13 +193,42 @@ def _known(x: Any) -> Any:
 
     Under `jit` it knows it if all axes of the mesh are Explicit. With Auto axes it says that nothing is split, whatever
     is.
+
+    Raises:
+        PlanError: it is no array of JAX; or it is a block within `shard_map`.
     """
     jax = library()
+    if not isinstance(x, jax.Array):
+        raise PlanError(f"{type(x).__name__} is no array of JAX\n{_STORE}, or jax.device_put(array, sharding)")
     if not isinstance(x, jax.core.Tracer):
         return x.sharding
-    where = jax.typeof(x).sharding
-    explicit = {*where.mesh.axis_types} == {jax.sharding.AxisType.Explicit}
-    return where if explicit else None
+
+    where, kinds = jax.typeof(x).sharding, jax.sharding.AxisType
+    if kinds.Manual in where.mesh.axis_types:
+        raise PlanError(
+            "within shard_map a device has a block, which is no sharded array\n"
+            "write plan = rote.jax.lower(rote.compile(source, target), mesh) before, and plan.local(block)"
+        )
+    return where if {*where.mesh.axis_types} == {kinds.Explicit} else None
+
+
+def _named(where: Any) -> Any:
+    """A sharding, or None for one that is not known, as a `NamedSharding`.
+
+    Raises:
+        PlanError: it is none.
+    """
+    if where is None:
+        raise PlanError(
+            "under jit and grad JAX does not know the sharding of this array, because axes of its mesh are Auto\n"
+            "pass mesh= and layout=, a layout or a PartitionSpec; or make the mesh with Explicit axes"
+        )
+    if not isinstance(where, library().sharding.NamedSharding):
+        raise PlanError(
+            f"the array is sharded as {where}, which names no axes of a mesh\n"
+            "write jax.device_put(array, jax.sharding.NamedSharding(mesh, spec)) first"
+        )
+    return where
 
 
 # --- stored order ----------------------------------------------------------------------------------------------------
@@ -263,6 +280,7 @@ def from_global(array: Any, dist: Distribution, mesh: Any) -> Any:
     (5, 3)
     """
     whole, where = np.asarray(array), sharding(dist, mesh)
+    whole = whole.astype(whole.dtype.newbyteorder("="), copy=False)
     check_dtype(whole.dtype)
     check_process(mesh)
     stored = to_stored(whole, dist, np)
@@ -294,7 +312,7 @@ def to_global(x: Any, dist: Distribution, shape: Sequence[int] | None = None) ->
     >>> rote.jax.to_global(rote.jax.from_global(np.arange(5, dtype="i4"), dist, mesh), dist)
     array([0, 1, 2, 3, 4], dtype=int32)
     """
-    check_sharded(x, dist, x.sharding.mesh)
+    check_sharded(x, dist, _named(_known(x)).mesh)
     whole: Array = from_stored(on_host(x), dist, dist.shape if shape is None else shape, np)
     return whole
 
@@ -304,8 +322,9 @@ def to_stored(array: Any, dist: Distribution, xp: Any) -> Any:
 
     `xp` is NumPy, or that of JAX.
     """
-    if array.ndim != len(dist.shape) or any(m > n for m, n in zip(array.shape, dist.shape, strict=True)):
-        raise PlanError(f"an array of shape {array.shape} does not fit in {dist.shape}\nwrite one of at most that")
+    _check_fits(array.shape, dist)
+    if not array.ndim:
+        return array
 
     view = dist.layout.view
     if view is not None:
@@ -323,7 +342,8 @@ def to_stored(array: Any, dist: Distribution, xp: Any) -> Any:
 
 def padded(x: Any, dist: Distribution, mesh: Any) -> Any:
     """An array in the stored order of a distribution, from one of its shape, or of a smaller one."""
-    return _placed(lambda x: to_stored(x, dist, library().numpy), x, sharding(dist, mesh))
+    jnp = library().numpy
+    return _placed(lambda x: to_stored(x, dist, jnp), jnp.asarray(x), sharding(dist, mesh))
 
 
 def cropped(x: Any, dist: Distribution, shape: Sequence[int], mesh: Any) -> Any:
@@ -341,13 +361,19 @@ def cropped(x: Any, dist: Distribution, shape: Sequence[int], mesh: Any) -> Any:
 def _placed(function: Callable[[Any], Any], x: Any, where: Any) -> Any:
     """What a function makes of an array, sharded in this way; XLA moves its elements."""
     jax = library()
-    if jax.sharding.AxisType.Explicit in where.mesh.axis_types:
-        return jax.sharding.auto_axes(function, out_sharding=where)(x)
-    return jax.lax.with_sharding_constraint(function(x), where)
+    if jax.sharding.AxisType.Explicit not in where.mesh.axis_types:
+        return jax.lax.with_sharding_constraint(function(x), where)
+
+    # JAX 0.7 does not bring to these devices what is on others.
+    if not isinstance(x, jax.core.Tracer) and x.sharding.device_set != where.device_set:
+        x = jax.device_put(x, jax.sharding.NamedSharding(where.mesh, jax.sharding.PartitionSpec()))
+    return jax.sharding.auto_axes(function, out_sharding=where)(x)
 
 
 def from_stored(stored: Any, dist: Distribution, shape: Sequence[int], xp: Any) -> Any:
     """An array of a shape, or of the front of one, from its stored order."""
+    _check_stored(stored, dist)
+    _check_fits(shape, dist)
     view = dist.layout.view
     extents = dist.view_shape if view is not None else shape
     for mode, (index, extent) in enumerate(zip(_stored_indices(dist), extents, strict=True)):
@@ -360,6 +386,18 @@ def from_stored(stored: Any, dist: Distribution, shape: Sequence[int], xp: Any) 
     order = view.permutation()
     whole = stored.reshape([dist.shape[mode] for mode in order]).transpose(np.argsort(order))
     return whole[tuple(map(slice, shape))]
+
+
+def _check_stored(x: Any, dist: Distribution) -> None:
+    """Refuse an array of another shape than the stored one."""
+    if x.shape != stored_shape(dist):
+        raise PlanError(f"the array has shape {x.shape}, and {dist} is stored in {stored_shape(dist)}\n{_STORE}")
+
+
+def _check_fits(shape: Sequence[int], dist: Distribution) -> None:
+    """Refuse the shape of an array that is larger than the tensor, or of another order."""
+    if len(shape) != len(dist.shape) or any(m > n for m, n in zip(shape, dist.shape, strict=True)):
+        raise PlanError(f"an array of shape {tuple(shape)} does not fit in {dist.shape}\nwrite one of at most that")
 
 
 def _taken(array: Any, index: Array, mode: int, xp: Any) -> Any:

@@ -33,8 +33,8 @@ from ..layout.layout import Layout
 from ..machines.machine import DEFAULT
 from .arrays import check_equal_blocks, cropped, distribution_of, on_mesh, padded, sharding, stored_shape
 from .collectives import rank_of
-from .lowering import Lowered, applied, has_tables
-from .meshes import check_dtype, check_mesh, library
+from .lowering import Lowered, applied, check_block, has_tables
+from .meshes import as_planned, check_dtype, check_mesh, library
 from .positions import Positions, indices_of
 
 __all__ = ["LoweredContraction", "einsum", "lower_contraction"]
@@ -102,10 +102,8 @@ class LoweredContraction:
             LayoutError: there is not one array for each operand.
             PlanError: an array has another shape, dtype or sharding than its operand; or an end has no sharding.
         """
-        if len(arrays) != len(self.operands):
-            counts = f"{counted(len(self.operands), 'operand')}, not {len(arrays)}"
-            raise LayoutError(f"{self.plan.subscripts} has {counts}\nwrite one array for each")
-        return applied(self, arrays, self.operands, self.plan.dtypes, self.result)
+        self._check_count(arrays)
+        return applied(self, zip(arrays, self.operands, self.plan.dtypes, strict=True), self.result)
 
     def local(self, *blocks: Any) -> Any:
         """A rank's block of the result, from its blocks of the operands, where a `shard_map` over the mesh calls it.
@@ -124,9 +122,15 @@ class LoweredContraction:
         >>> rote.jax.virtual(product)(np.ones((2, 1, 3), "f4"), np.ones((2, 3, 2), "f4")).tolist()
         [[[3.0, 3.0]], [[3.0, 3.0]]]
         """
-        jnp, extents = library().numpy, self.contraction.extents
+        self._check_count(blocks)
+        for block, dist in zip(blocks, self.operands, strict=True):
+            check_block(block, dist)
+
+        jnp, extents, dtype = library().numpy, self.contraction.extents, self.plan.dtype
+        if as_planned(blocks[0].dtype) == dtype:
+            dtype = blocks[0].dtype
         if 0 in extents.values():  # every sum is empty
-            return jnp.zeros(self.result.max_local_shape(), self.plan.dtype)
+            return jnp.zeros(self.result.max_local_shape(), dtype)
 
         values, dists = [*blocks], [dist for dist, _ in self.plan.values()]
         for stage, moves in zip(self.plan.stages, self.moves, strict=True):
@@ -145,10 +149,10 @@ class LoweredContraction:
                 summed = {letter: extents[letter] for letter in term if letter not in stage.term}
                 factors[number] = _cleared(factors[number], ends[number], term, summed, self.mesh)
             if stage.panels is None:
-                product = _product(stage, factors, self.plan.dtype)
+                product = _product(stage, factors, dtype)
                 values.append(jnp.broadcast_to(product, stage.result.max_local_shape()))
             else:
-                values.append(_in_panels(stage, factors, ends, moves, self.plan.dtype, self.mesh))
+                values.append(_in_panels(stage, factors, ends, moves, dtype, self.mesh))
         return values[-1]
 
     def pad(self, *arrays: Any) -> tuple[Any, ...]:
@@ -174,6 +178,7 @@ class LoweredContraction:
         >>> product.crop(product(*product.pad(jax.numpy.ones((3, 5), "f4"), jax.numpy.ones(5, "f4"))))
         Array([5., 5., 5.], dtype=float32)
         """
+        self._check_count(arrays)
         return tuple([padded(x, dist, self.mesh) for x, dist in zip(arrays, self.operands, strict=True)])
 
     def crop(self, x: Any) -> Any:
@@ -198,6 +203,12 @@ class LoweredContraction:
         (3,)
         """
         return cropped(x, self.result, self.contraction.result.shape, self.mesh)
+
+    def _check_count(self, arrays: Sequence[Any]) -> None:
+        """Refuse arrays that are not as many as operands."""
+        if len(arrays) != len(self.operands):
+            counts = f"{counted(len(self.operands), 'operand')}, not {len(arrays)}"
+            raise LayoutError(f"{self.plan.subscripts} has {counts}\nwrite one array for each")
 
     def __str__(self) -> str:
         return str(self.plan)
@@ -416,6 +427,7 @@ def einsum(
     if not isinstance(subscripts, str):
         subscripts, arguments = as_text((subscripts, *operands))
         operands = tuple(arguments)
+    operands = tuple([np.asarray(x) if isinstance(x, list | tuple) else x for x in operands])
     letters = read_subscripts(subscripts, [*map(np.ndim, operands)])
     if layouts is not None and len(layouts) != len(operands):
         counts = f"{counted(len(layouts), 'layout')} for {counted(len(operands), 'operand')}"
@@ -442,7 +454,7 @@ def einsum(
         instead = "product = rote.jax.lower(rote.compile_einsum(…), mesh), and product.crop(product(*product.pad(…)))"
         check_equal_blocks(target, mesh, instead)
     path = read_path(optimize, len(arrays))
-    return _program(letters, ends, arrays[0].dtype, target, max_bytes, path, mesh)(*arrays)
+    return _program(letters, ends, as_planned(arrays[0].dtype), target, max_bytes, path, mesh)(*arrays)
 
 
 @memoized(256)

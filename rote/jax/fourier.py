@@ -19,11 +19,14 @@ from ..fft.families import is_text
 from ..fft.families.choose import choices, crowded, walk_of, walks
 from ..fft.families.transpose import ending, transpose
 from ..fft.request import (
+    Axes,
+    Lengths,
     Norm,
     TransformRequest,
     as_request,
     check_extents,
     check_norm,
+    given_length,
     given_lengths,
     normal_axes,
     planned_request,
@@ -36,14 +39,12 @@ from ..layout.grid import tensor_shape
 from ..layout.layout import Layout, as_layout
 from ..layout.refine import fitted
 from .arrays import distribution_of, from_global, has_equal_blocks, on_mesh
-from .meshes import check_mesh, library
+from .meshes import check_mesh, is_narrow, library
 from .walks import LoweredWalk, lowered_walks
 
 __all__ = ["FFT", "dctn", "dstn", "fft", "fftn", "idctn", "idstn", "ifft", "ifftn", "irfft", "irfftn", "rfft", "rfftn"]
 
 Order = Literal["natural", "any"]
-Axes = Sequence[int] | int | None
-Lengths = Sequence[int] | int | None
 
 
 class FFT:
@@ -352,7 +353,7 @@ def fft(
     >>> rote.jax.fft(x).real.tolist()
     [[2.0, 0.0], [2.0, 0.0]]
     """
-    return _transform("fft", x, n, axis, norm, layout, mesh)
+    return _transform("fft", x, given_length(n), (axis,), norm, layout, mesh)
 
 
 def ifft(
@@ -368,7 +369,7 @@ def ifft(
     >>> rote.jax.ifft(x).real.tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
-    return _transform("ifft", x, n, axis, norm, layout, mesh)
+    return _transform("ifft", x, given_length(n), (axis,), norm, layout, mesh)
 
 
 def rfft(
@@ -384,7 +385,7 @@ def rfft(
     >>> rote.jax.rfft(x).shape
     (2, 3)
     """
-    return _transform("rfft", x, n, axis, norm, layout, mesh)
+    return _transform("rfft", x, given_length(n), (axis,), norm, layout, mesh)
 
 
 def irfft(
@@ -400,7 +401,7 @@ def irfft(
     >>> rote.jax.irfft(x).shape
     (2, 4)
     """
-    return _transform("irfft", x, n, axis, norm, layout, mesh)
+    return _transform("irfft", x, given_length(n), (axis,), norm, layout, mesh)
 
 
 def dctn(
@@ -505,13 +506,16 @@ def _transform(kind: str, x: Any, s: Lengths, axes: Axes, norm: str | None, layo
         raise LayoutError(f"rfft transforms real numbers, not {x.dtype}\nwrite fft, or x.real")
 
     is_real = side == "input" or (side == "both" and x.dtype.kind != "c")
-    dtype = real_dtype(x.dtype) if is_real else complex_dtype(x.dtype)
-    if x.dtype.kind not in "fc":
+    element = np.dtype("f4") if is_narrow(x.dtype) else x.dtype
+    dtype = real_dtype(element) if is_real else complex_dtype(element)
+    if element.kind not in "fc":
         dtype = np.dtype(library().dtypes.canonicalize_dtype(dtype))
     lengths = given_lengths(s, "s")
     if axes is None and lengths is not None:
         axes = range(-len(lengths), 0)
     named = normal_axes(axes, x.ndim)
+    if side in ("input", "output") and not named:
+        raise LayoutError(f"{kind} needs at least one axis")
 
     return _function(kind, source, on, dtype, named, lengths, check_norm(norm))(x.astype(dtype))
 
@@ -545,9 +549,9 @@ def _function(
 
 def _layout_of(layout: Any, mesh: Any, order: int) -> Layout:
     """A layout from a PartitionSpec of a mesh, whatever the extents; from a text, or from itself."""
+    check_mesh(mesh)
     if isinstance(layout, library().sharding.PartitionSpec):
         return on_mesh(layout, (mesh.size,) * order, mesh).layout
-    check_mesh(mesh)
     return as_layout(layout)
 
 

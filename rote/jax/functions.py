@@ -7,11 +7,13 @@ from typing import Any, overload
 from ..compiler.compile import compile
 from ..compiler.halo import HaloPlan
 from ..compiler.plan import Plan
+from ..errors import PlanError
 from ..functions.contraction.plan import Contraction
 from .arrays import check_equal_blocks, distribution_of, on_mesh
 from .contraction import LoweredContraction, lower_contraction
 from .halos import LoweredHalo, lower_halo
 from .lowering import Lowered, lower_plan
+from .meshes import as_planned
 
 __all__ = ["lower", "redistribute"]
 
@@ -55,6 +57,8 @@ def lower(
         return lower_contraction(plan, mesh, pad)
     if isinstance(plan, HaloPlan):
         return lower_halo(plan, mesh)
+    if not isinstance(plan, Plan):
+        raise PlanError(f"{type(plan).__name__} is no plan\nwrite rote.compile(text, shape=shape, grid=grid) first")
     return lower_plan(plan, mesh, pad)
 
 
@@ -95,4 +99,4 @@ def redistribute(x: Any, target: Any, *, layout: Any = None, mesh: Any = None, m
     goal = on_mesh(target, source.shape, mesh)
     instead = "plan = rote.jax.lower(rote.compile(source, target), mesh), and plan.crop(plan(plan.pad(x)))"
     check_equal_blocks(goal, mesh, instead)
-    return lower_plan(compile(source, goal, x.dtype, max_bytes=max_bytes), mesh, pad=False)(x)
+    return lower_plan(compile(source, goal, as_planned(x.dtype), max_bytes=max_bytes), mesh, pad=False)(x)

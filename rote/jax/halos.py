@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..compiler.halo import HaloPlan, flags_of, widths_of
+from ..errors import LayoutError
 from ..layout.distribution import Distribution
 from ..layout.grid import row_major
 from .arrays import distribution_of, sharding
 from .collectives import forwarded, rank_of
-from .lowering import applied
+from .lowering import applied, check_block
 from .meshes import check_dtype, library
 from .positions import Positions
 
@@ -66,7 +67,9 @@ class LoweredHalo:
             PlanError: the array has another shape, dtype or sharding than the source; or that has no sharding.
         """
         value, source = library().numpy.asarray(fill, self.plan.dtype), self.plan.source
-        return applied(self, [x], [source], [self.plan.dtype], source, value)
+        if value.ndim:
+            raise LayoutError(f"fill is one value, not an array of shape {value.shape}")
+        return applied(self, [(x, source, self.plan.dtype)], source, value)
 
     def local(self, block: Any, fill: Any = 0) -> Any:
         """A rank's block with its ghosts, from the block, where a `shard_map` over the mesh calls it.
@@ -87,6 +90,7 @@ class LoweredHalo:
         >>> rote.jax.virtual(lowered)(np.array([[0, 1], [2, 3]], "f4")).tolist()
         [[3.0, 0.0, 1.0, 2.0], [1.0, 2.0, 3.0, 0.0]]
         """
+        check_block(block, self.plan.source)
         jax, rank = library(), rank_of(self.mesh)
         halos = [self.plan.wanted(number) for number in range(self.mesh.size)]
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -20,9 +20,12 @@ from ..layout.distribution import Distribution
 from ..layout.layout import Op, identity
 from .arrays import check_sharded, cropped, padded, sharding
 from .collectives import exchanged, forwarded, gathered, rank_of, summed
-from .meshes import check_dtype, check_mesh, library
+from .meshes import as_planned, check_dtype, check_mesh, library
 
-__all__ = ["Lowered", "applied", "has_tables", "jitted", "lower_plan"]
+__all__ = ["Lowered", "applied", "check_block", "has_tables", "jitted", "lower_plan"]
+
+Argument = tuple[Any, Distribution, np.dtype[Any]]
+"""An array, the distribution in whose stored order it must be, and the dtype that it must have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # `jit` finds a function by its identity
@@ -75,7 +78,7 @@ class Lowered:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source; or an end has no sharding.
         """
-        return applied(self, [x], [self.source], [self.plan.dtype], self.target)
+        return applied(self, [(x, self.source, self.plan.dtype)], self.target)
 
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` over the mesh calls it.
@@ -95,6 +98,7 @@ class Lowered:
         ... )
         Array([2., 2., 2., 2.], dtype=float32)
         """
+        check_block(block, self.source)
         for step in self.digits.steps:
             block = _by_table(step, block, self.mesh) if isinstance(step, Table) else _moved(step, block, self.mesh)
         return block
@@ -166,33 +170,40 @@ def has_tables(moves: Iterable[Lowered]) -> bool:
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 
-def applied(
-    program: Any,
-    arrays: Sequence[Any],
-    ends: Sequence[Distribution],
-    dtypes: Sequence[np.dtype[Any]],
-    target: Distribution,
-    *scalars: Any,
-) -> Any:
+def applied(program: Any, arguments: Iterable[Argument], target: Distribution, *scalars: Any) -> Any:
     """What a lowered plan makes of arrays.
 
     Args:
         program: the plan, which has a function `local` of blocks, and a `mesh`.
-        arrays: the arrays, which must be in the stored order of `ends`, and of these dtypes.
+        arguments: the arrays.
         target: the distribution of the result.
         scalars: more arguments of `local`, which are the same on all devices.
 
     Raises:
         PlanError: an array has another shape, dtype or sharding; or the target has no sharding.
     """
-    after, before = sharding(target, program.mesh).spec, list[Any]()
-    for x, dist, dtype in zip(arrays, ends, dtypes, strict=True):
+    after, arrays, before = sharding(target, program.mesh).spec, list[Any](), list[Any]()
+    for x, dist, dtype in arguments:
+        arrays.append(x)
         before.append(check_sharded(x, dist, program.mesh))
-        if x.dtype != dtype:
+        if dtype not in (x.dtype, as_planned(x.dtype)):
             raise PlanError(f"the array is of {x.dtype}, and the plan of {dtype}\nmake a plan for {x.dtype}")
 
     before += [library().sharding.PartitionSpec()] * len(scalars)
     return jitted(program, tuple(before), after)(*arrays, *scalars)
+
+
+def check_block(block: Any, dist: Distribution) -> None:
+    """Refuse an argument of `local` that is no block of a distribution.
+
+    Raises:
+        PlanError: it has another shape.
+    """
+    if block.shape != dist.max_local_shape():
+        raise PlanError(
+            f"the block has shape {block.shape}, and those of {dist} have {dist.max_local_shape()}\n"
+            "call `local` in a shard_map over all axes of the mesh, whose argument is in stored order"
+        )
 
 
 @memoized(256)
@@ -238,14 +249,15 @@ def _operate(operation: DigitOperation, block: Any, ops: tuple[Op, Op], mesh: An
     if kind == "permute":
         return forwarded(block, {rank: operation.receiver(rank) for rank in range(mesh.size)}, mesh)
     if kind == "slice":
-        return lax.dynamic_index_in_dim(block, _number(operation, mesh), 0, keepdims=False)
+        return lax.dynamic_index_in_dim(block, operation.number(rank_of(mesh)), 0, keepdims=False)
 
     if kind == "fill":
+        number = operation.number(rank_of(mesh))
         neutral = identity(ops[1], np.dtype(block.dtype))
         if not operation.coming:
-            return jnp.where(_number(operation, mesh) == 0, block, neutral)
+            return jnp.where(number == 0, block, neutral)
         places = jnp.full((prod([size for _, size in operation.over]), *block.shape), neutral, block.dtype)
-        return lax.dynamic_update_index_in_dim(places, block, _number(operation, mesh), 0)
+        return lax.dynamic_update_index_in_dim(places, block, number, 0)
 
     # Sums have collectives of their own, with derivatives; others are combined after the parts have arrived.
     if op == "sum" and block.dtype != bool:
@@ -282,8 +294,3 @@ def _by_table(table: Table, block: Any, mesh: Any) -> Any:
     if dtype.kind == "b":  # `or` and `and`
         ways = ways | {"sum": "max", "prod": "min"}
     return getattr(result.at[received], ways[before.layout.op])(arrived, mode="drop").reshape(after.max_local_shape())
-
-
-def _number(operation: DigitOperation, mesh: Any) -> Any:
-    """The number of this rank in the digits of an operation."""
-    return operation.number(rank_of(mesh))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..errors import PlanError, RoteError
 from ..layout.grid import Grid
 
-__all__ = ["check_dtype", "check_mesh", "check_process", "library", "on_host"]
+__all__ = ["as_planned", "check_dtype", "check_mesh", "check_process", "is_narrow", "library", "on_host"]
 
 _LEAST = (0, 7)  # the first version of JAX with all that is called here
 
@@ -33,6 +33,8 @@ def library() -> Any:
 
 def on_host(x: Any) -> npt.NDArray[Any]:
     """The elements of an array on the host, those of other processes, too. Collective if there are some."""
+    if not x.size:  # whose shards JAX does not put together
+        return np.zeros(x.shape, x.dtype)
     if x.is_fully_addressable:
         return np.asarray(x)
     from jax.experimental.multihost_utils import process_allgather
@@ -44,7 +46,7 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
     """Refuse a dtype that JAX would change without a word, as it does to elements of 64 bits unless it is told not to.
 
     Raises:
-        PlanError: JAX would change the dtype.
+        PlanError: JAX would change the dtype, or has no such elements.
     """
     stored = library().dtypes.canonicalize_dtype(dtype)
     if stored != dtype:
@@ -52,6 +54,24 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
             f"JAX would make {stored} of {dtype}, because its elements of 64 bits are switched off\n"
             f'call jax.config.update("jax_enable_x64", True) first, or pass {stored}'
         )
+    try:
+        library().numpy.empty(0, dtype)
+    except TypeError:
+        raise PlanError(f"JAX has no elements of {dtype}\nwrite array.astype('f4'), say") from None
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether numbers are of half precision or less, as float16 and JAX's bfloat16, which is of NumPy's kind "V"."""
+    return isinstance(dtype, np.dtype) and (dtype.kind == "V" or dtype == np.float16)  # keys have dtypes of JAX alone
+
+
+def as_planned(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that a plan has for elements of JAX: for narrow ones, which MPI does not have, integers of their size.
+
+    >>> as_planned(np.dtype("f2")), as_planned(np.dtype("f4"))
+    (dtype('uint16'), dtype('float32'))
+    """
+    return np.dtype(f"u{dtype.itemsize}") if is_narrow(dtype) else dtype
 
 
 def check_process(mesh: Any) -> None:
@@ -61,7 +81,8 @@ def check_process(mesh: Any) -> None:
         PlanError: the mesh has no device of this process.
     """
     jax = library()
-    if not any(device.process_index == jax.process_index() for device in mesh.devices.flat):
+    devices = mesh.devices.flat if isinstance(mesh, jax.sharding.Mesh) else ()
+    if not any(device.process_index == jax.process_index() for device in devices):
         raise PlanError(
             f"no device of the mesh is of process {jax.process_index()} of {jax.process_count()}\n"
             "make a mesh of jax.devices(), which are those of all processes after jax.distributed.initialize()"

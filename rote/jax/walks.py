@@ -30,7 +30,7 @@ from ..fft.walk import Action, Convolve, Resize, Stage, Transform, Twiddle, Walk
 from ..layout.distribution import Distribution
 from ..layout.refine import unfused_ends
 from .arrays import has_equal_blocks, sharding
-from .lowering import Lowered, applied, has_tables
+from .lowering import Lowered, applied, check_block, has_tables
 from .meshes import check_dtype, library
 from .positions import indices_of
 from .transforms import check_kind, multiplied, roots, transformed
@@ -80,10 +80,11 @@ class LoweredWalk:
         Raises:
             PlanError: the array has another shape, dtype or sharding than the source.
         """
-        return applied(self, [x], [self.source], [self.walk.dtype], self.target)
+        return applied(self, [(x, self.source, self.walk.dtype)], self.target)
 
     def local(self, block: Any) -> Any:
         """The block of a rank in the target, from its block in the source, where a `shard_map` calls it."""
+        check_block(block, self.source)
         if self.turned and not self.forward:
             block = block.transpose(np.argsort(self.turned))
         block = _run(self._operations(self.norm == "ortho"), block)
@@ -118,8 +119,7 @@ class LoweredWalk:
 
             operations.append(partial(_fitted, shape=after.max_local_shape()))
             if number < len(self.moves):
-                move = self.moves[number]
-                operations.append(partial(_moved, move=move))
+                operations.append(partial(_moved, move=self.moves[number]))
 
         return operations
 
@@ -257,7 +257,8 @@ def _moved(block: Any, move: Lowered) -> Any:
 def _fitted(block: Any, shape: Sequence[int]) -> Any:
     """A block of another shape: cut at the end of its modes, or with zeros there."""
     block = block[tuple(map(slice, shape))]
-    return library().numpy.pad(block, [(0, new - old) for old, new in zip(block.shape, shape, strict=True)])
+    ends = [(0, new - old) for old, new in zip(block.shape, shape, strict=True)]
+    return library().numpy.pad(block, ends) if ends else block
 
 
 def _twiddled(block: Any, action: Twiddle, dist: Distribution, mesh: Any) -> Any:

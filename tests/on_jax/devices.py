@@ -18,6 +18,8 @@ NAMES = ("x", "y", "z")
 HLO = {"exchange": "all-to-all", "gather": "all-gather", "permute": "collective-permute"}
 KINDS = ("reduce-scatter", "all-reduce", *HLO.values())
 
+set_mesh = jax.set_mesh if hasattr(jax, "set_mesh") else jax.sharding.use_mesh  # JAX 0.7
+
 
 def mesh_of(shape: tuple[int, ...], **options: Any) -> Mesh:
     """A mesh of the first devices, with axes x, y, z."""

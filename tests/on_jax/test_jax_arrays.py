@@ -8,7 +8,7 @@ from itertools import permutations, product
 import jax
 import numpy as np
 import pytest
-from devices import collectives, compiled, mesh_of
+from devices import collectives, compiled, mesh_of, set_mesh
 from jax import numpy as jnp
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -100,6 +100,7 @@ def test_stored_order_is_the_blocks_of_all_ranks(text, shape, kind):
         np.testing.assert_array_equal(np.asarray(shard.data)[front], whole[dist.tensor_indices(rank)])
     np.testing.assert_array_equal(to_global(x, dist), whole)
     np.testing.assert_array_equal(to_global(x, dist, (2,) * len(shape)), whole[(slice(2),) * len(shape)])
+    np.testing.assert_array_equal(to_global(from_global(whole.astype(">f8"), dist, mesh), dist), whole)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,9 +124,35 @@ def test_pad_and_crop_are_inverse(text, shape, kind):
     through = jax.jit(lambda x: plan.crop(plan(plan.pad(x))))
     np.testing.assert_array_equal(through(jnp.asarray(whole)), whole)
     np.testing.assert_array_equal(plan.crop(plan(plan.pad(jnp.asarray(whole)))), whole)
-    with jax.set_mesh(mesh):
+    with set_mesh(mesh):
         slope = jax.jit(jax.grad(lambda x: (through(x) ** 2).sum()))(jnp.asarray(whole))
     np.testing.assert_array_equal(slope, 2 * whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(), (0, 8), (8, 0), (0, 3), (1, 1)])
+def test_arrays_of_few_elements(shape, kind):
+    """Arrays without modes, and without elements, whose sharding JAX forgets, go all ways that others go."""
+    mesh, whole = mesh_of((2, 4), axis_types=(kind,) * 2), np.ones(shape)
+    source, target = ("block[(0),(1)]", "[(),(0)]") if shape else ("[]", "[]")
+    plan = lower(rote.compile(f"{source} -> {target}", shape=shape, grid=(2, 4), dtype="f8"), mesh)
+    moved = plan(from_global(whole, plan.source, mesh))
+    np.testing.assert_array_equal(to_global(moved, plan.target, shape), whole)
+    with set_mesh(mesh):
+        assert jax.jit(lambda x: plan.crop(plan(plan.pad(x))))(jnp.asarray(whole)).shape == shape
+    if whole.size != 1:
+        x = sharded(whole, mesh, *["x"][: len(shape)])
+        assert redistribute(redistribute(x, P()), P(), layout=P()).shape == shape
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pad_takes_arrays_that_are_on_one_device_and_on_none(kind):
+    """What is padded may be a list, an array of NumPy, or an array of any sharding."""
+    mesh = mesh_of((2, 4), axis_types=(kind,) * 2)
+    plan = lower(rote.compile("block[(0),(1)] -> [(),(0)]", shape=(3, 5), grid=(2, 4), dtype="f8"), mesh)
+    whole = numbers((3, 5))
+    for array in (whole, whole.tolist(), jnp.asarray(whole), sharded(whole, mesh)):
+        np.testing.assert_array_equal(plan.crop(plan(plan.pad(array))), whole)
 
 
 # --- redistribute ----------------------------------------------------------------------------------------------------
@@ -170,6 +197,24 @@ def test_under_jit_explicit_axes_are_known():
         np.testing.assert_array_equal(y, whole)
 
 
+@pytest.mark.parametrize("dtype", ["f2", jnp.bfloat16, jnp.float8_e4m3fn, "?", "u1", "c8"])
+def test_elements_that_mpi_does_not_have(dtype):
+    """Narrow numbers, which Rote plans for as integers of equal size, move, multiply, and have halos and gradients."""
+    mesh, whole = mesh_of((2, 4)), (np.arange(64) % 3).reshape(8, 8).astype(dtype)
+    x, known = sharded(whole, mesh, "x", "y"), {"layout": P("x", "y"), "mesh": mesh}
+    y = redistribute(x, P("y", "x"))
+    assert y.dtype == whole.dtype
+    np.testing.assert_array_equal(y, whole)
+    np.testing.assert_array_equal(np.asarray(rote.jax.halo(x, 1, periodic=True))[1:5, 1:3], whole[:4, :2])
+
+    if np.dtype(dtype).itemsize == 2:
+        slope = jax.grad(lambda x: (redistribute(x, P("y", "x"), **known) ** 2).sum())(x)
+        np.testing.assert_array_equal(slope, 2 * whole)
+        product = rote.jax.einsum("ij,jk", x, y)
+        assert product.dtype == whole.dtype
+        np.testing.assert_array_equal(product, whole.astype("f4") @ whole.astype("f4"))
+
+
 def test_memory_is_bounded():
     """`max_bytes` chooses a plan of more steps, or says how much the smallest needs."""
     mesh, whole = mesh_of((2, 4)), numbers((16, 16, 16))
@@ -189,7 +234,7 @@ def test_moves_have_gradients_in_both_modes(kind):
     weights = sharded(rng.standard_normal((8, 16)), mesh, "y", "x")
     plan = lower(rote.compile("block[(0),(1)] -> block[(1),(0)]", shape=(8, 16), grid=(2, 4), dtype="f8"), mesh)
 
-    with jax.set_mesh(mesh):
+    with set_mesh(mesh):
         y, slope = jax.jit(lambda x, v: jax.jvp(plan, (x,), (v,)))(x, v)
         np.testing.assert_array_equal(y, x)
         np.testing.assert_array_equal(slope, v)

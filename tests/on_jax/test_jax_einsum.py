@@ -147,8 +147,9 @@ def test_contractions_of_arrays_in_stored_order():
     cropped = jax.jit(lambda *arrays: lowered.crop(lowered(*lowered.pad(*arrays))))(*arrays)
     np.testing.assert_array_equal(cropped, product)
 
-    with pytest.raises(rote.LayoutError, match="has 2 operands, not 1\nwrite one array for each"):
-        lowered(a)
+    for call in (lowered, lowered.pad, lowered.local):
+        with pytest.raises(rote.LayoutError, match="has 2 operands, not 1\nwrite one array for each"):
+            call(a)
     with pytest.raises(rote.PlanError, match=r"the array has shape .*\nwrite rote.jax.from_global"):
         lowered(b, a)
     with pytest.raises(rote.PlanError, match="the array is of float32, and the plan of float64"):
@@ -236,6 +237,7 @@ def test_einsum_takes_what_numpys_takes():
     by_path = rote.jax.einsum("ij,jk,kl->il", x, y, x, optimize=["einsum_path", (1, 2), (0, 1)])
     np.testing.assert_array_equal(by_path, a @ b @ a)
     np.testing.assert_array_equal(rote.jax.einsum(x, [0, 1], b, [1, 2], [2, 0]), (a @ b).T)
+    np.testing.assert_array_equal(rote.jax.einsum("ij,jk", x, b.tolist()), a @ b)
     np.testing.assert_array_equal(rote.jax.einsum("ij,jk", x, y, max_bytes=24_000), a @ b)
     np.testing.assert_array_equal(jax.jit(lambda x, y: rote.jax.einsum("ij,kj,kl", x, y, a))(x, y), a @ b.T @ a)
 

@@ -128,12 +128,56 @@ def test_dtypes_that_jax_has_switched_off_are_refused(dtype):
         jax.config.update("jax_enable_x64", True)
 
 
+@pytest.mark.parametrize("dtype", [object, "g", "M8[s]", "U3"])
+def test_dtypes_that_jax_does_not_have_are_refused(dtype):
+    """Objects, times, texts, and long doubles."""
+    with pytest.raises(rote.PlanError, match=r"JAX has no elements of .*\nwrite array\.astype"):
+        from_global(np.zeros(8, dtype), rote.parse("[(0)]").on(8, 8), mesh_of((8,)))
+
+
+def test_what_is_no_argument_is_refused():
+    """What is no plan, no sharding of a mesh, a sharding without a shape, and no array of JAX."""
+    mesh, dist = mesh_of((8,)), rote.parse("[(0),()]").on((8, 8), 8)
+    with pytest.raises(rote.PlanError, match=r"str is no plan\nwrite rote\.compile"):
+        lower(MOVE, mesh)
+    with pytest.raises(rote.PlanError, match="names no axes of a mesh"):
+        layout_of(jnp.zeros(8).sharding, (8,))
+    with pytest.raises(rote.PlanError, match=r"of arrays of any shape\npass the shape"):
+        layout_of(NamedSharding(mesh, P("x")))
+    with pytest.raises(rote.PlanError, match=r"key<fry> is no dtype; write"):
+        redistribute(jax.device_put(jax.random.split(jax.random.key(0), 8), NamedSharding(mesh, P("x"))), P())
+    with pytest.raises(rote.PlanError, match=r"ndarray is no array of JAX\nwrite"):
+        to_global(np.zeros((8, 8)), dist)
+    with pytest.raises(rote.PlanError, match="names no axes of a mesh"):
+        to_global(jnp.zeros((8, 8)), dist)
+    with pytest.raises(rote.PlanError, match=r"no device of the mesh .*\nmake a mesh of jax\.devices"):
+        from_global(np.zeros((8, 8)), dist, jax.sharding.AbstractMesh((8,), ("x",)))
+
+
+def test_blocks_are_no_arrays():
+    """Within shard_map an array is a block, which `local` takes, if it has the shape of one."""
+    mesh, spec = mesh_of((8,)), P("x")
+    plan, within = lower(plan_of(), mesh), {"mesh": mesh, "in_specs": spec, "out_specs": P(None, "x")}
+    for function in (plan, rote.jax.fftn, lambda x: redistribute(x, P(), layout=spec, mesh=mesh)):
+        with pytest.raises(rote.PlanError, match=r"within shard_map a device has a block, .*\nwrite plan = .*local"):
+            jax.shard_map(function, **within)(rows(mesh))
+
+    with pytest.raises(rote.PlanError, match=r"the block has shape \(8, 8\), .* have \(1, 8\)\ncall `local` in"):
+        plan.local(jnp.zeros((8, 8)))
+    with pytest.raises(rote.PlanError, match=r"the block has shape \(2, 8\), .* have \(1, 8\)"):
+        virtual(plan)(np.zeros((8, 2, 8)))
+
+
 def test_whole_arrays_of_other_shapes_are_refused():
     """An array that is larger than the tensor, or of another order; and blocks that are not as many as ranks."""
     mesh, dist = mesh_of((8,)), rote.parse("[(0),()]").on((8, 8), 8)
     for shape in ((9, 8), (8,)):
         with pytest.raises(rote.PlanError, match=r"does not fit in \(8, 8\)\nwrite one of at most that"):
             from_global(np.zeros(shape), dist, mesh)
+        with pytest.raises(rote.PlanError, match=r"does not fit in \(8, 8\)\nwrite one of at most that"):
+            to_global(from_global(np.zeros((8, 8)), dist, mesh), dist, shape)
+    with pytest.raises(rote.PlanError, match=r"the array has shape \(16, 8\), .* is stored in \(8, 8\)"):
+        lower(plan_of(), mesh).crop(jnp.zeros((16, 8)))
     with pytest.raises(rote.PlanError, match="the array is sharded as"):
         to_global(jax.device_put(np.zeros((8, 8)), NamedSharding(mesh, P(None, "x"))), dist)
     with pytest.raises(rote.PlanError, match=r"are not the blocks of 8 ranks\nstack one block for each rank"):

@@ -237,6 +237,12 @@ def test_functions_are_those_of_numpy(mesh):
         same(getattr(rote.jax, name)(x), getattr(np.fft, name)(array), where)
     same(rote.jax.fft(x, 4, 0, "forward"), np.fft.fft(array, 4, 0, "forward"), where)
     same(rote.jax.irfftn(rote.jax.rfftn(x), array.shape), array, where)
+    for narrow in ("f2", jnp.bfloat16):
+        spectrum = rote.jax.fftn(x.astype(narrow))
+        assert spectrum.dtype == "c8"
+        np.testing.assert_allclose(spectrum, np.fft.fftn(array.astype(narrow).astype("f4")), atol=1e-4)
+    point = jax.device_put(np.ones(()), NamedSharding(mesh, PartitionSpec()))
+    same(rote.jax.fftn(point), np.ones((), "c16"), point.sharding)
 
     for name, type in (("dctn", 2), ("idctn", 3), ("dstn", 3), ("idstn", 2)):
         wanted = getattr(scipy.fft, name)(array, type, axes=(0, 1), norm="ortho")
@@ -267,6 +273,9 @@ def test_a_function_says_what_it_does_not_take(mesh):
         "has no dct1": lambda: rote.jax.dctn(x, 1),
         "name an axis twice": lambda: rote.jax.fftn(x, axes=(0, 0)),
         "norm is one of": lambda: rote.jax.fftn(x, norm="none"),
+        "n is an integer": lambda: rote.jax.fft(x, (8, 8)),
+        "axes are integers": lambda: rote.jax.fft(x, axis=(0, 1)),
+        "needs at least one axis": lambda: rote.jax.rfftn(x, axes=()),
         "rfft transforms real numbers": lambda: rote.jax.rfftn(x + 0j),
     }
     for words, call in bad.items():
@@ -331,6 +340,7 @@ def test_a_transform_says_what_it_does_not_take(mesh):
         "of float32": lambda: fft.forward(jax.device_put(np.ones((8, 8), "f4"), NamedSharding(mesh, spec))),
         "sharded as": lambda: fft.forward(jax.device_put(np.ones((8, 8), "c16"), NamedSharding(other, spec))),
         "the same": lambda: fft.wavenumbers(L=1, d=1),
+        "None is no mesh": lambda: FFT((8, 8), spec, None),
         "is partial": lambda: FFT((8, 8), "[(0),()]+(1)", mesh),
     }
     for words, call in bad.items():

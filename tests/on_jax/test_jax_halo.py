@@ -155,3 +155,5 @@ def test_halos_of_sharded_arrays():
     np.testing.assert_allclose(*gradients, rtol=0, atol=1e-12)
     with pytest.raises(rote.LayoutError, match="is no width of ghost cells"):
         rote.jax.halo(x, -1)
+    with pytest.raises(rote.LayoutError, match=r"fill is one value, not an array of shape \(3,\)"):
+        rote.jax.halo(x, 1, fill=np.ones(3))
