@@ -163,7 +163,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
         from .. import config
         from ..fft.kernels.backends import library
         from ..io import format_of
-        from ..io.stored import check_dtype
+        from ..io.checks import check_dtype
         from ..tensor import load
         from ..tensor.files import save
 

@@ -22,10 +22,11 @@ from ..runtime.comm.agreement import collective_errors, from_root
 from ..runtime.comm.protocol import Array, Comm, Path
 from ..runtime.placement import new_block
 from ..units import in_bytes
+from .checks import check_dtype, check_file, check_path
 from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_netcdf, write_xdmf, written_in_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, is_npy, write_npy
-from .stored import Contents, Field, StoredTensor, check_dtype, check_file, check_path
+from .stored import Contents, Field, StoredTensor
 from .transfer import Advance, progress
 from .zarr import contents_zarr, fill_zarr, is_store, write_zarr, written_in_zarr
 

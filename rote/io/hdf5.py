@@ -39,26 +39,11 @@ from ..layout.indexset import IndexSet
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, MpiHandle, Path
 from ..runtime.regions import lattices_of
+from .checks import WHOLE_COPY, check_file, is_number, kept_attributes, readably, reason, refuse_foreign
 from .layouts import chunk_extents, in_long_runs, without_view, writes
 from .lock import locked
 from .packed import Packing
-from .stored import (
-    MARK,
-    STEP,
-    UNNAMED,
-    WHOLE_COPY,
-    Contents,
-    Field,
-    StoredTensor,
-    check_file,
-    is_number,
-    kept_attributes,
-    pick_step,
-    readably,
-    reason,
-    refuse_foreign,
-    tensors_and_reasons,
-)
+from .stored import MARK, STEP, UNNAMED, Contents, Field, StoredTensor, pick_step, tensors_and_reasons
 from .transfer import Advance, Draft, replacing, reserve, slabs, sync
 from .versions import Opened, Replaced, Version, one_version
 

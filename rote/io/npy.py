@@ -33,8 +33,9 @@ from ..runtime.comm.rawfile import LONG_RUN, SMALL_PART, FilePart, plainly, tran
 from ..runtime.exchange.messages import sub_comm
 from ..runtime.plans import bind
 from ..runtime.regions import file_region, is_reordered
+from .checks import WHOLE_COPY, check_dtype, check_file, reason
 from .layouts import LARGE, in_rows, longest_run, run_length, writes
-from .stored import WHOLE_COPY, Contents, Field, StoredTensor, check_dtype, check_file, pick_step, reason
+from .stored import Contents, Field, StoredTensor, pick_step
 from .transfer import Advance, Draft, replacing, reserve
 from .versions import Opened, Replaced, Version, one_version
 

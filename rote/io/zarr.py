@@ -28,25 +28,11 @@ from ..layout.distribution import Distribution
 from ..layout.indexset import IndexSet
 from ..runtime.comm.agreement import collective_errors
 from ..runtime.comm.protocol import Array, Comm, Path
+from .checks import is_number, kept_attributes, readably, reason, refuse_foreign
 from .layouts import in_chunks, writes
 from .lock import locked
 from .packed import Packing
-from .stored import (
-    MARK,
-    STEP,
-    UNNAMED,
-    WHOLE,
-    Contents,
-    Field,
-    StoredTensor,
-    is_number,
-    kept_attributes,
-    pick_step,
-    readably,
-    reason,
-    refuse_foreign,
-    tensors_and_reasons,
-)
+from .stored import MARK, STEP, UNNAMED, WHOLE, Contents, Field, StoredTensor, pick_step, tensors_and_reasons
 from .transfer import DRAFT, SLAB, Advance, Draft, replacing, sync
 from .versions import Opened, Replaced, Version, one_version
 

@@ -18,22 +18,9 @@ from ..errors import CommError, LayoutError, RoteError, counted
 from ..functions.distributed import Distributed, T, comm_of
 from ..functions.moves import default_layout, moved, redistributed, warn_at_caller
 from ..io import Format, format_of, format_of_file
+from ..io.checks import as_attributes, as_dims, as_step, check_dtype, check_name, check_path, check_size, refuse_partial
 from ..io.layouts import without_view
-from ..io.stored import (
-    UNNAMED,
-    Contents,
-    Field,
-    StoredTensor,
-    as_attributes,
-    as_dims,
-    as_step,
-    check_dtype,
-    check_name,
-    check_path,
-    check_size,
-    refuse_partial,
-    with_scales,
-)
+from ..io.stored import UNNAMED, Contents, Field, StoredTensor, with_scales
 from ..io.versions import again_if_replaced
 from ..io.window import Window
 from ..layout.distribution import Distribution
