@@ -112,14 +112,6 @@ def follows(rule: str, *answers: Function, name: str = "", views: bool = False) 
     return enter
 
 
-def _signed(function: Function, model: Callable[Concatenate[Any, P], R]) -> Callable[P, R]:
-    """The function, which shows the signature of a model without its first parameter."""
-    first, *others = signature(model).parameters.values()
-    function.__signature__ = signature(model).replace(parameters=others)  # type: ignore[attr-defined]
-    function.__annotations__ = {name: kind for name, kind in model.__annotations__.items() if name != first.name}
-    return function
-
-
 class Member(NamedTuple):
     """What tells a function of a family from the others, all of which call one model with it as first argument."""
 
@@ -154,7 +146,11 @@ def written(
     called.__name__ = called.__qualname__ = name
     called.__module__, called.__doc__ = model.__module__, doc
     called.__wrapped__ = model  # type: ignore[attr-defined]  # whose source is to be read
-    return _signed(called, model)
+
+    hidden, *shown = signature(model).parameters.values()
+    called.__signature__ = signature(model).replace(parameters=shown)  # type: ignore[attr-defined]
+    called.__annotations__ = {key: kind for key, kind in model.__annotations__.items() if key != hidden.name}
+    return called
 
 
 def family(rule: str, model: Model[P], first: Any, *answers: Function) -> Callable[[Callable[[], None]], OfOne[P]]:
