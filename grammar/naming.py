@@ -341,11 +341,8 @@ def _before_brackets(name: str, piece: Token, stop: Stop) -> tuple[str, Token]:
     if before.rstrip(SPACE).endswith(")"):
         before = before[: max(before.rfind("("), 0)]
     word = re.search(r"(?<![0-9A-Za-z_])[0-9]*[A-Za-z_][0-9A-Za-z_]*(?=[ \t\r\n]*$)", before)  # in the place of a kind
-    if (
-        word
-        and word.group() not in ("block", "cyclic")
-        and get_close_matches(word.group().lower(), ("block", "cyclic"))
-    ):
+    kinds = ("block", "cyclic")
+    if word and word.group() not in kinds and get_close_matches(word.group().lower(), kinds):
         return "unknown-kind", Token("word", word.group(), stop.begin + word.start())
 
     return "missing-colon" if name == "reserved-name" else name, piece

@@ -257,6 +257,9 @@ def tensor_shape(shape: Iterable[int] | int) -> tuple[int, ...]:
     try:
         extents = integers(shape, least=0)
     except TypeError:
+        if len(of_array := getattr(shape, "shape", ())) > 1:
+            rule = "a shape is made of integers, not an array or tensor"
+            raise LayoutError(f"{rule}\nwrite its shape, {of_array}") from None
         layout = f"\nwrite shape=(…) and layout={shape!r}" if isinstance(shape, str) and "[" in shape else ""
         raise LayoutError(f"a shape is made of integers, not {shape!r}{layout}") from None
     except ValueError:

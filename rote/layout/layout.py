@@ -389,7 +389,9 @@ def as_layout(value: Layout | str) -> Layout:
     layout = parse(value) if isinstance(value, str) else value
     if not isinstance(layout, Layout):
         kind, hint = type(value).__name__, "its text, as 'block[(0),()]', or L((0), ())"
-        if isinstance(value, list | tuple):
+        if isinstance(value, Grid) or (isinstance(value, list | tuple) and all(type(n) is int for n in value)):
+            hint = f"grid={value!r} if that is the grid, and a layout as 'block[(0),()]'"
+        elif isinstance(value, list | tuple):
             hint = _as_text(value) or hint
         raise LayoutError(f"one layout is expected here, not {kind}\nwrite {hint}")
     return layout

@@ -99,12 +99,26 @@ TEXTS = {
         lambda: rote.parse("[(0),()]") >> (None, (1, 0)),
         "one layout is expected here, not tuple\nwrite 'block[(),(1,0)]'",
     ),
+    "a grid": (
+        lambda: rote.parse("[(0),()]") >> Grid((2, 1)),
+        "one layout is expected here, not Grid\n"
+        "write grid=Grid((2, 1)) if that is the grid, and a layout as 'block[(0),()]'",
+    ),
+    "the shape of a grid": (
+        lambda: rote.parse("[(0),()]") >> (2, 1),
+        "one layout is expected here, not tuple\n"
+        "write grid=(2, 1) if that is the grid, and a layout as 'block[(0),()]'",
+    ),
     "a list of something": (
         lambda: rote.parse("[(0),()]") >> ["x", 0.5],
         "one layout is expected here, not list\nwrite its text, as 'block[(0),()]', or L((0), ())",
     ),
     "twice": (lambda: L(rote.block(0), 0), "grid mode 0 is used twice in [(0:block),(0)]; use each at most once"),
     "shape": (lambda: L(()).on("ab", 2), "a shape is made of integers, not 'ab'"),
+    "an array": (
+        lambda: L((), ()).on(np.zeros((3, 4)), 2),
+        "a shape is made of integers, not an array or tensor\nwrite its shape, (3, 4)",
+    ),
     "shape of floats": (lambda: L(()).on((4.0,), 2), "a shape is made of integers, not (4.0,)"),
     "shape of bools": (lambda: L(()).on((True,), 2), "a shape is made of integers, not (True,)"),
     "negative extent": (lambda: L(()).on((-1,), 2), "the extents of a shape are 0 or more, not (-1,)"),
