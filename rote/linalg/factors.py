@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from ..errors import LayoutError
-from ..functions.alignment import replicated
+from ..functions.alignment import as_tensor, replicated
 from ..functions.contraction.operands import common_operands, stackwise
 from ..functions.creation import LayoutLike, astype, tril, triu
 from ..functions.distributed import Array, Distributed, T
@@ -264,7 +264,7 @@ def lu_solve(lu_and_piv: tuple[T, Any], b: Any, trans: Literal[0, 1, 2] = 0, *, 
 @overload
 def eigh(
     a: T,
-    b: Distributed | None = None,
+    b: Any = None,
     *,
     lower: bool = True,
     eigvals_only: Literal[False] = False,
@@ -274,7 +274,7 @@ def eigh(
 @overload
 def eigh(
     a: T,
-    b: Distributed | None = None,
+    b: Any = None,
     *,
     lower: bool = True,
     eigvals_only: Literal[True],
@@ -284,7 +284,7 @@ def eigh(
 @follows("contracted", name="rote.linalg.eigh")
 def eigh(
     a: Distributed,
-    b: Distributed | None = None,
+    b: Any = None,
     *,
     lower: bool = True,
     eigvals_only: bool = False,
@@ -299,7 +299,7 @@ def eigh(
     ----------
     a : DistTensor
         A Hermitian matrix, of which one triangle is read.
-    b : DistTensor, optional
+    b : DistTensor | array_like, optional
         A positive definite matrix, of which the same triangle is read.
     lower : bool, default True
         Whether the lower triangles are read.
@@ -339,6 +339,7 @@ def eigh(
     n = a.distribution.shape[-1]
     subset = None if subset_by_index is None else _subset(subset_by_index, n)
     if b is not None:
+        b = as_tensor(b, a)
         _check_matrix("eigh of a pair", a)
         if b.distribution.shape != a.distribution.shape:
             raise LayoutError(

@@ -150,6 +150,8 @@ def test_thresholds_and_precisions_are_numpys(layout):
         narrow = DistTensor.from_global(np.diag([3.0, 7.0, 11.0]).astype("f4"), layout, comm)
         values = rote.linalg.eigh(DistTensor.from_global(np.diag([1.0, 2.0, 3.0]), layout, comm), narrow)[0]
         np.testing.assert_allclose(values.to_global(), [3 / 11, 2 / 7, 1 / 3], rtol=1e-14)
+        values = rote.linalg.eigh(narrow, np.eye(3), eigvals_only=True)
+        np.testing.assert_allclose(values.to_global(), [3, 7, 11], rtol=1e-14)
 
     with rote.config(implicit="allow"):
         rote.run(program, 2)
