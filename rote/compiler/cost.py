@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -199,11 +200,33 @@ def at_least_in_two(move: Movement, item: int, machine: Machine, sent: int = 0) 
     if not roles <= {"split", "replicated"}:
         return least
 
-    times, ranks = machine.at_best_along(source.grid), source.grid.shape
+    # Every layout on the way holds all elements, so that blocks are no smaller than an average rank's share.
+    along, ranks = machine.along(source.grid), source.grid.shape
+    share, largest = prod(source.shape) // prod(ranks), largest_block(target)
+    times, last = (machine.in_cache(along, item * (share + other)) for other in (share, largest))
+
     packed = block_sizes(source) - (0 if "replicated" in roles else move.kept)
-    seconds = _arriving(move.needed, packed + block_sizes(target), times, item, sent)
+    seconds = _arriving(move.needed, packed, times, item, sent) + item * min(last.copy_time) * block_sizes(target)
     again = item * min(times.copy_time) * prod(source.shape) / prod(ranks)
-    return 2 * machine.step_time + float(max(seconds.max(), np.broadcast_to(seconds, ranks or 1).mean() + again))
+    farther = (sent or item) * _farther(move, times.byte_time, modes)
+    mean = np.broadcast_to(seconds, ranks or 1).mean() + again + farther
+    return 2 * machine.step_time + float(max(seconds.max(), mean))
+
+
+def _farther(move: Movement, times: tuple[float, ...], modes: list[int]) -> float:
+    """The seconds beyond the best time in which an average rank is sent elements of one byte, because modes are slow.
+
+    Ranks that have equal coordinates along slow modes share what reaches them: to each such group, what no rank of it
+    has at the beginning comes at least once along these modes. The source has no replicas.
+    """
+    target, total = move.target, 0.0
+    for faster, slower in pairwise(sorted({times[g] for g in modes})):
+        slow = tuple([g for g in modes if times[g] >= slower])
+        arrived = move.received - move.traffic(RECEIVES, slow).elements
+
+        copies = prod([target.grid.shape[g] for g in modes if g not in slow and target.roles[g].name == "replicated"])
+        total += (slower - faster) * float(arrived.mean()) / copies
+    return total
 
 
 @memoized(65536)
