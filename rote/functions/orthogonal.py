@@ -282,16 +282,19 @@ def pinv(
     ----------
     x : DistTensor
         A stack of matrices, in the last two modes.
-    rcond, rtol : float | array_like, optional
-        Singular values up to this part of the largest count as 0; max(m, n) times the precision if None. NumPy has both
-        names.
+    rcond : float | array_like, optional
+        Singular values up to this part of the largest count as 0; max(m, n) times the precision if None.
     hermitian : bool, default False
         Accepted for compatibility with NumPy; it has no effect.
+    rtol : float | array_like, optional
+        The same as `rcond`: NumPy has both names.
     layout : Layout | str, optional
         The layout of the result, if another one.
 
     Raises
     ------
+    TypeError
+        `hermitian` is an array.
     ValueError
         Both `rcond` and `rtol` are given.
 
@@ -391,6 +394,8 @@ def matrix_rank(x: Distributed, /, tol: Any = None, hermitian: bool = False, *, 
 
     Raises
     ------
+    TypeError
+        `hermitian` is an array.
     ValueError
         Both `tol` and `rtol` are given.
 
