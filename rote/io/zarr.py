@@ -62,7 +62,7 @@ def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Cont
     zarr, path = _library(), os.fspath(path)
     from .chunks import Folder
 
-    with readably(path, hint=_hint), closing(Folder(path)) as folder:
+    with readably(path, hint=_hint), closing(Folder(path)) as folder, _while_named(folder):
         _check_node(folder)
         root = zarr.open(folder, mode="r")
         if isinstance(root, zarr.Array):
@@ -78,9 +78,21 @@ def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Cont
         if chosen is None:
             return _contents_of_group(folder, root, name, None, steps)
 
-        with closing(Folder(str(chosen), folder)) as inner:
+        with closing(Folder(str(chosen), folder)) as inner, _while_named(inner):
             _check_node(inner)
             return _contents_of_group(inner, zarr.open_group(inner, mode="r"), name, chosen, steps)
+
+
+@contextmanager
+def _while_named(folder: Folder) -> Iterator[None]:
+    """What fails in a folder that has lost its name or its metadata fails because the store is replaced or deleted."""
+    try:
+        yield
+    except Exception as error:  # a refusal of Rote's own says why
+        whole = isinstance(error, RoteError) or folder.is_node()
+        if whole and folder.has_its_name():
+            raise
+        raise Replaced.at(folder.path) from error
 
 
 def _check_node(folder: Folder) -> None:
@@ -151,7 +163,7 @@ def _opened(path: Path, stored: StoredTensor, places: Sequence[IndexSet]) -> Ite
     with readably(path, hint=_hint):
         folder = Folder(os.path.join(path, stored.place))
     with closing(folder):
-        with readably(path, hint=_hint):
+        with readably(path, hint=_hint), _while_named(folder):
             array = _library().open_array(folder, mode="r")
             if (array.shape, array.dtype) != (stored.shape, stored.dtype):
                 raise Replaced.at(path)

@@ -356,7 +356,7 @@ def contents(path: Path, step: int | None = None, comm: object | None = None) ->
         check_path(path)
         number = as_step(step)
     _agree(ranks, "contents", {"paths": os.fspath(path), "steps": number})
-    return format_of_file(path, ranks).look(path, number, ranks, None)
+    return again_if_replaced(lambda: format_of_file(path, ranks).look(path, number, ranks, None))
 
 
 def _agree(comm: Comm, name: str, arguments: Mapping[str, Any]) -> None:

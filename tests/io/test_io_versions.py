@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import threading
@@ -47,11 +48,12 @@ def test_versions_on_mpi_ranks(job: Job, tmp_path: Path, count: int) -> None:
 
 
 class Replacing:
-    """Replace something when rank 1 opens a file that rank 0 has open, for so many times."""
+    """Replace something when rank 1 opens a file that rank 0 has open to read, for so many times."""
 
     def __init__(self, patch: pytest.MonkeyPatch, path: Path, replace: Callable[[], object], times: int) -> None:
         self.path, self.replace, self.times, self.done = path, replace, times, 0
-        self.first = threading.Event()
+        self.opened = threading.Semaphore(0)  # so many times rank 0 has opened it
+        self.opens = 1 if path.suffix == ".npy" else 2  # the first to look what is in it, the last to read
         for owner, name in ((os, "open"), (h5py, "File")):
             patch.setattr(owner, name, self.wrapped(getattr(owner, name)))
 
@@ -59,14 +61,14 @@ class Replacing:
         def opens(path: Any, *args: Any, **options: Any) -> Any:
             rank = comm.rank if (comm := inside.get()) is not None else None
             concerns = rank is not None and str(path).rstrip("/") == str(self.path)
-            if concerns and rank == 1 and self.done < self.times and self.first.wait(20):
+            if concerns and rank == 1 and self.done < self.times:
+                assert all(self.opened.acquire(timeout=20) for _ in range(self.opens))
                 time.sleep(0.02)  # in which rank 0 follows its links
-                self.first.clear()
                 self.done += 1
                 self.replace()
             opened = real(path, *args, **options)
             if concerns and rank == 0:
-                self.first.set()
+                self.opened.release()
             return opened
 
         return opens
@@ -143,6 +145,31 @@ def test_a_chunk_while_others_are_read(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "open", opens)
     run(program, 2)
     assert next(ways, None) is None
+
+
+@pytest.mark.parametrize("at", range(3))  # rank 0 looks, and both open
+@pytest.mark.parametrize("deletes", (True, False))
+def test_a_store_while_its_metadata_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: bool, at: int
+) -> None:
+    """A store that another program replaces or deletes then is not taken for a damaged one, whichever rank reads it."""
+    path = make_version(tmp_path / "x.zarr", 1)
+    version, number, real = make_version(tmp_path / "2.zarr", 2), itertools.count(), os.open
+
+    def opens(key: Any, *args: Any, **options: Any) -> int:
+        if key == "zarr.json" and next(number) == at:
+            remove(path) if deletes else replace_folder(path, version)
+        return real(key, *args, **options)
+
+    def program(comm: Comm) -> None:
+        if deletes:
+            raised(comm, lambda: rote.load(path, comm=comm), FileNotFoundError, path.name)
+        else:
+            assert set(rote.load(path, comm=comm).local.ravel().tolist()) == {2.0}
+
+    monkeypatch.setattr(os, "open", opens)
+    run(program, 2)
+    assert next(number) > at
 
 
 def test_a_file_that_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
