@@ -37,7 +37,7 @@ def _modules(room: str, names: str) -> tuple[str, ...]:
 BOOKS = {
     "core": Book(13_840, "a movement: text, layout, distribution, plan, program, ranks"),
     "arrays": Book(
-        11_000,
+        11_010,
         "a DistTensor: functions with their rules of layout, files, random numbers",
         _modules("rote", "tensor functions linalg io array_api random einops"),
         ("core",),
@@ -57,7 +57,7 @@ BOOKS = {
         ("rote.fft.functions",),  # those of np.fft, as the array API names them
     ),
     "jax": Book(
-        1_440,
+        1_450,
         "a plan as a program for XLA: functions of sharded arrays of JAX",
         ("rote.jax",),
         ("core", "arrays", "einsum", "fft"),
