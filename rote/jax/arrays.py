@@ -342,6 +342,8 @@ def to_stored(array: Any, dist: Distribution, xp: Any) -> Any:
 
 def padded(x: Any, dist: Distribution, mesh: Any) -> Any:
     """An array in the stored order of a distribution, from one of its shape, or of a smaller one."""
+    if isinstance(x, np.ndarray):
+        check_dtype(x.dtype)
     jnp = library().numpy
     return _placed(lambda x: to_stored(x, dist, jnp), jnp.asarray(x), sharding(dist, mesh))
 

@@ -413,8 +413,8 @@ def einsum(
     LayoutError
         Subscripts, path, layouts and operands do not fit each other.
     PlanError
-        The sharding of an operand is not known, or meshes differ; blocks of the result are not equal; or no plan is
-        within `max_bytes`.
+        The sharding of an operand is not known, or meshes differ; JAX would change a dtype; blocks of the result are
+        not equal; or no plan is within `max_bytes`.
 
     Examples
     --------
@@ -437,6 +437,8 @@ def einsum(
     for number, (x, known) in enumerate(zip(operands, layouts or [None] * len(operands), strict=True)):
         if isinstance(x, jax.Array):
             dists[number], mesh = distribution_of(x, known, mesh)
+        elif isinstance(x, np.ndarray):
+            check_dtype(x.dtype)
     if not dists:
         raise PlanError("no operand is an array of JAX\nwrite rote.jax.from_global(array, dist, mesh), or numpy.einsum")
 

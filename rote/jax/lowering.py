@@ -182,15 +182,23 @@ def applied(program: Any, arguments: Iterable[Argument], target: Distribution, *
     Raises:
         PlanError: an array has another shape, dtype or sharding; or the target has no sharding.
     """
-    after, arrays, before = sharding(target, program.mesh).spec, list[Any](), list[Any]()
+    jax, where = library(), sharding(target, program.mesh)
+    arrays, before = list[Any](), list[Any]()
     for x, dist, dtype in arguments:
         arrays.append(x)
         before.append(check_sharded(x, dist, program.mesh))
         if dtype not in (x.dtype, as_planned(x.dtype)):
             raise PlanError(f"the array is of {x.dtype}, and the plan of {dtype}\nmake a plan for {x.dtype}")
 
-    before += [library().sharding.PartitionSpec()] * len(scalars)
-    return jitted(program, tuple(before), after)(*arrays, *scalars)
+    before += [jax.sharding.PartitionSpec()] * len(scalars)
+    function = jitted(program, tuple(before), where.spec)
+
+    # XLA replicates what has no elements, and JAX then has blocks of other shapes than it says.
+    if 0 in target.shape:
+        result = jax.eval_shape(function, *arrays, *scalars)
+        if 0 in result.shape:
+            return jax.device_put(np.zeros(result.shape, result.dtype), where)
+    return function(*arrays, *scalars)
 
 
 def check_block(block: Any, dist: Distribution) -> None:

@@ -120,6 +120,8 @@ def test_dtypes_that_jax_has_switched_off_are_refused(dtype):
         for refused in (
             lambda: lower(plan_of(dtype=dtype), mesh),
             lambda: from_global(np.zeros(8, dtype), rote.parse("[(0)]").on(8, 8), mesh),
+            lambda: lower(plan_of(dtype="c8"), mesh).pad(np.zeros((8, 8), dtype)),
+            lambda: rote.jax.einsum("ij,ij", rows(mesh, dtype="f4"), np.zeros((8, 8), dtype)),
         ):
             with pytest.raises(rote.PlanError, match=r'call jax\.config\.update\("jax_enable_x64", True\) first'):
                 refused()
