@@ -6,7 +6,7 @@ Under mpiexec: `python methods.py number ranks-per-node most [method ...]`. In o
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -18,6 +18,7 @@ from execute import factors, moves
 import rote
 from rote.errors import CommError
 from rote.runtime import plans
+from rote.runtime.comm.protocol import MpiHandle
 from rote.runtime.exchange.point_to_point import Isend, Waitsome
 from rote.runtime.exchange.registry import METHODS
 from rote.runtime.plans import bind
@@ -39,7 +40,8 @@ def check(comm, number=60, names=()):
     for name in names or METHODS:
         missing = absent(comm, name)
         if not missing:
-            with patch.object(plans, "_SLACK", 0):
+            # Threads hold nothing by a method, and would put back what another one has patched.
+            with patch.object(plans, "_SLACK", 0) if isinstance(comm, MpiHandle) else nullcontext():
                 moves.check(comm, number, name)
             factors.check(comm, number // 2, name)
             done.append(name)
