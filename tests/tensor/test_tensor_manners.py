@@ -187,7 +187,6 @@ ANSWERED: dict[str, Callable[[Any, Any, Any], Any]] = {
     ],
     "slices to numbers": lambda x, y, z: [x[: z.argmax() - 2], x[z[:2].argmin() :, : z.argmax() - 1]],
     "at of a number": lambda x, y, z: changed(z.astype("f4"), np.multiply.at, 0, 1 + z.max() * 1.18e-8),
-    "unique of a vector": lambda x, y, z: np.unique(np.where(z < 3, np.nan, z), axis=0, return_counts=True),
     "extract": lambda x, y, z: [np.extract(y, x), np.extract(MASK, x), np.extract(y, FIELD), np.extract(z > 2, x)],
     "compress": lambda x, y, z: [np.compress([True, False, True], x, 0), np.compress(z > 2, x)],
     "compress along": lambda x, y, z: np.compress(z[:4] > 1, x, axis=-1),
@@ -371,6 +370,22 @@ def test_masks_write_only_where_they_hold(write: Callable[..., Any]) -> None:
         assert np.array_equal(x.to_global(), FIELD)
 
     rote.run(program, 2)
+
+
+@pytest.mark.parametrize("layout", ("block[(0)]", "[(0:cyclic)]", "[()]"))
+def test_unique_elements_along_a_vector(layout: str) -> None:
+    """Law: along its only mode a vector has the unique elements that it has: NaNs are one, as in newer NumPy."""
+    values = np.where(LINE < 3, np.nan, LINE)
+    want = np.unique(values, return_counts=True)
+
+    def program(comm: Any) -> None:
+        x = DistTensor.from_global(values, layout, comm)
+        for axis in (0, -1):
+            for got, expected in zip(np.unique(x, axis=axis, return_counts=True), want, strict=True):
+                np.testing.assert_array_equal(got.to_global(), expected)
+
+    with rote.config(implicit="allow"):
+        rote.run(program, 3)
 
 
 def test_slices_of_a_moved_tensor_take_numbers() -> None:
