@@ -168,6 +168,8 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __int__(self) -> int:
         return int(self._number("int"))
 
+    __trunc__ = __int__
+
     def __float__(self) -> float:
         return float(self._number("float"))
 
@@ -181,9 +183,6 @@ class ArrayProtocols(np.lib.mixins.NDArrayOperatorsMixin, Distributed):
     def __round__(self, digits: int | None = None) -> Any:
         """The rounded value of a tensor of order 0, as of a number; collective, as `float(x)` is."""
         return round(self._scalar("round"), digits)
-
-    def __trunc__(self) -> int:
-        return int(self._number("int"))
 
     def _number(self, name: str) -> Any:
         """The value of a tensor of order 0 as a number of Python, the same on all ranks. Collective."""
