@@ -47,7 +47,8 @@ class Packing:
             return None
 
         native = dtype.newbyteorder("=")
-        if native.kind in "iu" and attributes.get("dtype") in ("bool", b"bool"):  # as xarray writes bools
+        kind = attributes.get("dtype")
+        if native.kind in "iu" and isinstance(kind, str | bytes) and kind in ("bool", b"bool"):  # xarray's
             return cls(native, np.dtype(bool))
 
         integer = _with_sign(native, attributes.get("_Unsigned", ""))

@@ -356,6 +356,10 @@ def test_attributes_of_netcdf_are_what_xarray_shows(tmp_path: Path, engine: Any)
     b = rote.load(tmp_path / "x.nc", name="b", decode=True)
     assert b.dtype == bool and b.tolist() == [True, False]
 
+    with h5py.File(tmp_path / "x.nc", "r+") as file:
+        file["b"].attrs["dtype"] = [1, 2]  # of another meaning
+    assert rote.load(tmp_path / "x.nc", name="b").tolist() == [1, 0]
+
 
 @pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
 def test_truth_values_are_attributes_of_netcdf(tmp_path: Path, engine: str) -> None:
