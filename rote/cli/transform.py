@@ -180,6 +180,7 @@ def transform(comm: Comm, request: Request, began: float | None = None) -> Trans
             if comm.rank == 0:
                 refuse_target(request.target, request.force, request.source)
             form = format_of(request.target)
+            form.library()
 
         job = prepare(request, stored.shape, element, comm, part)
         walk, target = job.walk, job.target

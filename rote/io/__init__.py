@@ -24,11 +24,13 @@ from ..runtime.placement import new_block
 from ..units import in_bytes
 from .checks import check_dtype, check_file, check_path
 from .hdf5 import contents_hdf5, fill_hdf5, is_hdf5, refuse_older, write_hdf5, write_netcdf, write_xdmf, written_in_hdf5
+from .hdf5 import library as library_of_hdf5
 from .layouts import in_boxes, without_view
 from .npy import contents_npy, fill_npy, is_npy, write_npy
 from .stored import Contents, Field, StoredTensor
 from .transfer import Advance, progress
 from .zarr import contents_zarr, fill_zarr, is_store, write_zarr, written_in_zarr
+from .zarr import library as library_of_zarr
 
 __all__ = ["FORMATS", "Format", "format_of", "format_of_file"]
 
@@ -45,6 +47,7 @@ class Format(NamedTuple):
     contents: Callable[[Path, int | None, str | None], Contents]  # what a file holds at a step, or of it one name
     fill: Callable[[Path, StoredTensor, Distribution, Comm, Array, Advance], None]  # reads into this rank's block
     put: Callable[[Path, Sequence[Field], Comm, Mapping[str, Any], int | None, Advance], None]  # a file or a step
+    library: Callable[[], object] = lambda: None  # imports what reads and writes it; RoteError if that is missing
 
     def look(self, path: Path, step: int | None, comm: Comm, name: str | None) -> Contents:
         """What a file holds at a step, or of it one name; only rank 0 reads."""
@@ -93,7 +96,8 @@ class Format(NamedTuple):
             self.put(path, parts, comm, attributes, step, advance)
 
     def check(self, path: Path, parts: Sequence[Field], attributes: Mapping[str, Any], step: int | None) -> None:
-        """Refuse tensors, attributes or a step that the format cannot hold."""
+        """Refuse tensors, attributes or a step that the format cannot hold, and any if its library is missing."""
+        self.library()
         for part in parts:
             check_dtype(part.block.dtype, part.name or "the tensor", self.most)
 
@@ -109,10 +113,19 @@ FORMATS = (
     Format(
         "NumPy", (".npy", ""), False, 16, lambda dist, dtype: dist, lambda dist: dist, contents_npy, fill_npy, write_npy
     ),
-    Format("Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, contents_zarr, fill_zarr, write_zarr),
-    Format("HDF5", (".h5", ".hdf5"), True, 16, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_hdf5),
-    Format("netCDF", (".nc", ".nc4"), True, 8, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_netcdf),
-    Format("XDMF", (".xdmf", ".xmf"), True, 8, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write_xdmf),
+    Format(
+        "Zarr", (".zarr",), True, 8, written_in_zarr, in_boxes, contents_zarr, fill_zarr, write_zarr, library_of_zarr
+    ),
+    *[
+        Format(
+            name, suffixes, True, most, written_in_hdf5, without_view, contents_hdf5, fill_hdf5, write, library_of_hdf5
+        )
+        for name, suffixes, most, write in (
+            ("HDF5", (".h5", ".hdf5"), 16, write_hdf5),
+            ("netCDF", (".nc", ".nc4"), 8, write_netcdf),
+            ("XDMF", (".xdmf", ".xmf"), 8, write_xdmf),
+        )
+    ],
 )
 
 

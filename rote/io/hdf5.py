@@ -48,7 +48,7 @@ from .transfer import Advance, Draft, replacing, reserve, slabs, sync
 from .versions import Opened, Replaced, Version, one_version
 
 __all__ = ["contents_hdf5", "fill_hdf5", "is_hdf5", "parallel", "refuse_older", "write_hdf5", "write_netcdf"]
-__all__ += ["write_xdmf", "written_in_hdf5"]
+__all__ += ["library", "write_xdmf", "written_in_hdf5"]
 
 _CHUNK = 1 << 20  # bytes: the size of HDF5's chunk cache for a dataset
 _SLACK = 1 << 16  # bytes: space for a file's metadata
@@ -79,7 +79,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
     Only the tensor of a given name, if there is one; then no other tensor of the step is read. Groups that a number
     names are opened to find the steps. If there are some and none is given, data outside of them is looked for first.
     """
-    h5py, path = _library(), _data_file(path)
+    h5py, path = library(), _data_file(path)
     check_file(path)
     refuse_older(path)
     with readably(path, hint=_hint), open(path, "rb"), h5py.File(path, "r") as file:
@@ -102,7 +102,7 @@ def contents_hdf5(path: Path, step: int | None, name: str | None = None) -> Cont
 
 def is_hdf5(path: Path) -> bool:
     """Whether a file has HDF5's signature: at its start, or after a block of another program, as MATLAB writes one."""
-    return bool(_library().is_hdf5(os.fspath(path)))
+    return bool(library().is_hdf5(os.fspath(path)))
 
 
 def refuse_older(path: Path) -> None:
@@ -141,8 +141,6 @@ def write_hdf5(
     The file gets its name only when it is complete, like a `.npy` file. A step, with its attributes, is written into a
     copy of the file, in which everything else stays. So no other job may write the file meanwhile.
     """
-    with collective_errors(comm):
-        _library()  # if it is missing, nothing is made
     with locked(path, comm):
         _replace(path, parts, comm, attributes, step, advance)
 
@@ -174,7 +172,7 @@ def _put_all(
     path: Path, draft: Draft, parts: Sequence[Field], comm: Comm, world: Any, step: int | None, advance: Advance
 ) -> None:
     """Write the parts of all ranks into a draft: at once if there is an MPI communicator for that, or else in turn."""
-    h5py = _library()
+    h5py = library()
     if world is not None:
         mpio = {"driver": "mpio", "comm": world}
         with collective_errors(comm), readably(path, "written"), h5py.File(draft.path, "r+", **mpio) as file:
@@ -202,7 +200,7 @@ def _opened(path: Path, stored: StoredTensor) -> Iterator[Opened[Any]]:
     A link may lead to it from another file.
     """
     with readably(path, hint=_hint):
-        file = _library().File(path, "r")
+        file = library().File(path, "r")
     with file:
         with readably(path, hint=_hint):
             node = file.get(stored.place)
@@ -230,7 +228,7 @@ def _version(file: Any, node: Any) -> Version:
 
 def _check_chunks(node: Any, index: Sequence[IndexSet]) -> None:
     """Refuse a packed chunk of far more bytes than its elements have, which the library would unpack nevertheless."""
-    h5z, plist = _library().h5z, node.id.get_create_plist()
+    h5z, plist = library().h5z, node.id.get_create_plist()
     filters = {plist.get_filter(k)[0] for k in range(plist.get_nfilters())}
     if filters <= {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32}:  # which leave the number of bytes nearly as it is
         return
@@ -252,10 +250,11 @@ def _hint(error: Exception) -> str:
 
 def parallel() -> bool:
     """Whether h5py was built with MPI, so that all ranks write in parallel."""
-    return bool(_library().get_config().mpi)
+    return bool(library().get_config().mpi)
 
 
-def _library() -> ModuleType:
+def library() -> ModuleType:
+    """The package `h5py`, imported now; RoteError if it is not installed."""
     try:
         import h5py
     except ImportError:
@@ -266,7 +265,7 @@ def _library() -> ModuleType:
 
 def _is_step(file: Any, name: str) -> bool:
     """Whether a name of the root is a step: a group with Rote's mark, and no link to one."""
-    h5py = _library()
+    h5py = library()
     if not is_number(name) or not isinstance(file.get(name, getlink=True), h5py.HardLink):
         return False
     node = file[name]
@@ -280,7 +279,7 @@ def _listing(top: Any) -> Contents:
     group's first path alone, and a dataset by each path that then leads to it. The links are those of `Contents.links`;
     one that leads nowhere is no error.
     """
-    h5py = _library()
+    h5py = library()
     datasets: dict[str, StoredTensor | str] = {}
     links: dict[str, str] = {}
     seen = {_identity(top): top.name}
@@ -319,7 +318,7 @@ def _listing(top: Any) -> Contents:
 
 def _identity(node: Any) -> tuple[str, int]:
     """The file and the address of an object, which are the same for all links to it."""
-    return os.path.realpath(node.file.filename), _library().h5o.get_info(node.id).addr
+    return os.path.realpath(node.file.filename), library().h5o.get_info(node.id).addr
 
 
 def _stored(node: Any, group: Any, name: str) -> StoredTensor | str:
@@ -436,7 +435,7 @@ def _begin(
     path: Path, parts: Sequence[Field], attributes: Mapping[str, Any], step: int | None, at_once: bool, draft: Draft
 ) -> None:
     """Create all datasets and attributes in a draft file, which for a step starts as a copy of the existing file."""
-    h5py = _library()
+    h5py = library()
     with readably(path, "written"):
         _refuse_open(draft.target)
         adds = step is not None and os.path.exists(draft.target)
@@ -554,7 +553,7 @@ def _put(file: Any, parts: Sequence[Field], rank: int, step: int | None, advance
 
 def _selections(index: Sequence[IndexSet], slab: Array) -> Iterator[tuple[tuple[Any, ...], Array]]:
     """The parts of a slab by the runs of its index sets: each as a selection of HDF5's, and as a view of the slab."""
-    h5py = _library()
+    h5py = library()
 
     def along(start: int, period: int, count: int, width: int) -> Any:
         if count == 1 or period == width:
@@ -586,7 +585,6 @@ def write_xdmf(
     Each of the two gets its name only when it is complete. The other steps in the file are checked before it changes.
     """
     with collective_errors(comm):
-        _library()
         _fields(path, {part.name: StoredTensor(part.dist.shape, part.block.dtype) for part in parts})
 
     data = _data_file(path)

@@ -39,7 +39,7 @@ from .versions import Opened, Replaced, Version, one_version
 if TYPE_CHECKING:
     from .chunks import Folder
 
-__all__ = ["contents_zarr", "fill_zarr", "is_store", "write_zarr", "written_in_zarr"]
+__all__ = ["contents_zarr", "fill_zarr", "is_store", "library", "write_zarr", "written_in_zarr"]
 
 _METADATA, _FIELD = "zarr.json", "rote"
 _DIMS = "_ARRAY_DIMENSIONS"  # the attribute that names the modes in version 2
@@ -59,7 +59,7 @@ def contents_zarr(path: Path, step: int | None, name: str | None = None) -> Cont
     Only the tensor of a given name, if there is one; then no other array is opened. All is read from the folder that
     has this name now, and of a step from the step's folder, whatever becomes of their names.
     """
-    zarr, path = _library(), os.fspath(path)
+    zarr, path = library(), os.fspath(path)
     from .chunks import Folder
 
     with readably(path, hint=_hint), closing(Folder(path)) as folder, _while_named(folder):
@@ -105,7 +105,7 @@ def _contents_of_group(
     folder: Folder, group: Any, name: str | None, step: int | None, steps: tuple[int, ...]
 ) -> Contents:
     """The contents of the root group, or of the group of a step."""
-    zarr = _library()
+    zarr = library()
     place = "" if step is None else f"{step}/"
 
     node = None
@@ -164,7 +164,7 @@ def _opened(path: Path, stored: StoredTensor, places: Sequence[IndexSet]) -> Ite
         folder = Folder(os.path.join(path, stored.place))
     with closing(folder):
         with readably(path, hint=_hint), _while_named(folder):
-            array = _library().open_array(folder, mode="r")
+            array = library().open_array(folder, mode="r")
             if (array.shape, array.dtype) != (stored.shape, stored.dtype):
                 raise Replaced.at(path)
 
@@ -223,8 +223,6 @@ def write_zarr(
     The store, or the step, gets its name only when it is complete. An existing one is replaced in one step, if the
     system can exchange two names; on any failure it stays as it was.
     """
-    with collective_errors(comm):
-        _library()  # if it is missing, nothing is made
     if step is not None or any(part.dims for part in parts):  # xarray opens groups, and no root array
         parts = [part._replace(name=part.name or UNNAMED) for part in parts]
 
@@ -243,7 +241,8 @@ def write_zarr(
                 _put(os.path.join(folder, part.name), part, comm.rank, advance)
 
 
-def _library() -> ModuleType:
+def library() -> ModuleType:
+    """The package `zarr`, imported now; RoteError if it is not installed, or too old."""
     try:
         import zarr
     except ImportError:
@@ -274,7 +273,7 @@ def _arrays(
 
     Not those of some groups, nor around a loop of links, in which a group is `above` itself.
     """
-    zarr = _library()
+    zarr = library()
     at = folder.status(group.path or ".")
     identity = (at.st_dev, at.st_ino) if at is not None else (0, 0)
     if identity in above:
@@ -299,7 +298,7 @@ def _arrays(
 
 def _is_step(root: Any, name: str) -> bool:
     """Whether a name of the root is a step: a group with Rote's mark."""
-    zarr = _library()
+    zarr = library()
     node = root.get(name)
     if node is None:  # a folder that lost its metadata: if it were passed over, an earlier step would be the last
         return True
@@ -348,7 +347,7 @@ def is_store(path: Path) -> bool:
 
 def _begin(draft: Draft, path: Path, parts: Sequence[Field], attributes: Mapping[str, Any], step: int | None) -> Draft:
     """Write the metadata of all arrays into a folder, which becomes the store, or a step of it."""
-    zarr = _library()
+    zarr = library()
     target = draft.target
     replaces = os.path.isdir(target) and bool(os.listdir(target))
     if replaces and not is_store(target):
@@ -382,7 +381,7 @@ def _inner(draft: Draft, step: int) -> str:
 
 def _make(folder: str, parts: Sequence[Field], attributes: Mapping[str, Any], mark: Mapping[str, Any]) -> None:
     """Create the metadata of arrays, and of their group, unless there is only a root array."""
-    zarr = _library()
+    zarr = library()
     root = not parts[0].name  # which has the attributes itself, for there is no group
     if not root:
         zarr.create_group(folder, attributes={**attributes, **mark})
@@ -420,7 +419,7 @@ def _mark_whole(path: str) -> None:
 
 
 def _put(folder: str, part: Field, rank: int, advance: Advance) -> None:
-    zarr = _library()
+    zarr = library()
     array = zarr.open_array(folder, mode="r+").with_config(_KEEP)
     extents = array.shards or array.chunks
     start = [along.start for along in part.dist.index_sets(rank)]

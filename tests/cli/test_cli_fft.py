@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,6 +243,15 @@ def test_check_refuses_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "needs about 26.6 KiB of memory, but 9.8 KiB are available\nleave --check out" in done.output
     assert not Path("out.npy").exists()
     assert run("fft", "real.npy", "out.npy", "--ranks", "2").exit_code == 0
+
+
+@pytest.mark.parametrize(("name", "library"), [("out.h5", "h5py"), ("out.nc", "h5py"), ("out.zarr", "zarr")])
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, name: str, library: str) -> None:
+    """What cannot be written is refused before any work."""
+    monkeypatch.setitem(sys.modules, library, None)
+    done = run("fft", "real.npy", name, "--ranks", "2")
+    assert done.exit_code == 1 and done.stdout == ""
+    assert done.stderr.endswith(f"need {library}\npip install {library}\n")
 
 
 @pytest.mark.parametrize("name", ["out.npy", "out.zarr", "half.npy"])
