@@ -252,7 +252,7 @@ def flags_of(periodic: bool | Sequence[bool], order: int) -> tuple[bool, ...]:
         flags = tuple(periodic)
 
     for flag in flags:
-        if not isinstance(flag, bool | int | np.bool | np.integer) or flag not in (0, 1):
+        if not isinstance(flag, int | np.bool | np.integer) or flag not in (0, 1):
             raise LayoutError(
                 f"periodic is True or False for all modes, or a list of one per mode, not {periodic!r}\n"
                 f"write periodic=True, or periodic={[True] * order}"

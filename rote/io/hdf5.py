@@ -413,8 +413,12 @@ def write_netcdf(
 
 def _without_bools(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes with bytes of 0 and 1 for truth values, which netCDF's library does not show."""
-    arrays = {name: np.asarray(value) for name, value in attributes.items()}
-    return {name: arrays[name].astype(np.int8) if arrays[name].dtype == bool else attributes[name] for name in arrays}
+    shown = dict(attributes)
+    for name, value in attributes.items():
+        array = np.asarray(value)
+        if array.dtype == bool:
+            shown[name] = array.astype(np.int8)
+    return shown
 
 
 def _with_all_names(parts: Sequence[Field]) -> list[Field]:

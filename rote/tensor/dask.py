@@ -106,11 +106,9 @@ def _part(array: Any, indices: Sequence[Ints]) -> Any:
 
 def _without_replicas(dist: Distribution) -> Distribution:
     """The distribution that has of several replicas the one at coordinate 0."""
-    layout, parts = dist.layout, dist.grid.shape
-    used = {entry.grid_mode for entries in layout.modes for entry in entries} | {*layout.partial}
-    used |= {g for g, _ in layout.rooted}
-    rooted = [*layout.rooted, *[(g, 0) for g in range(len(parts)) if parts[g] > 1 and g not in used]]
-    return replace(dist, layout=replace(layout, rooted=tuple(rooted)))
+    replicas = [g for g, parts in enumerate(dist.grid.shape) if parts > 1 and dist.roles[g].name == "replicated"]
+    rooted = (*dist.layout.rooted, *[(g, 0) for g in replicas])
+    return replace(dist, layout=replace(dist.layout, rooted=rooted))
 
 
 def _has_whole_chunks(dist: Distribution, rank: int, chunks: Chunks) -> bool:

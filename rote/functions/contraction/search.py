@@ -405,10 +405,6 @@ class Search:
                 self._routes[key] = route
         return self._floors[key]
 
-    def least_received(self, node: Node) -> int:
-        """A lower bound on the bytes that the busiest rank receives in each move, added up."""
-        return sum([times * movement(*key[:2]).lower_bound * key[2] for times, key in self._moves(node)])
-
     def received(self, node: Node) -> tuple[int, int]:
         """The bytes that the busiest rank receives in all moves of a priced contraction, and the most that it holds.
 
